@@ -218,6 +218,16 @@ void ApplyLast(DirectorPointer self, std::int64_t number) {
   if (missing.size() == 1 && !s.config.inspect) Apply(self, number, *missing.begin());
 }
 
+/// The gradient norm of each module and projector, of the shares of all updates.
+std::map<std::string, double> PartNorms(const std::vector<std::map<std::string, double>>& shares) {
+  std::map<std::string, double> norms;
+  for (const auto& share : shares) {
+    for (const auto& [part, squared] : share) norms[part] += squared;
+  }
+  for (auto& [part, norm] : norms) norm = std::sqrt(norm);
+  return norms;
+}
+
 /// All squared norms have arrived: computes the coefficient.
 void OnNorms(DirectorPointer self, std::int64_t number) {
   DirectorState& s = self->state;
@@ -226,6 +236,7 @@ void OnNorms(DirectorPointer self, std::int64_t number) {
   const GradientClip clip = ClipOf(open.squared_norms, s.config.optimizer.clip_norm);
   result.gradient_norm = clip.norm;
   result.clip_coefficient = clip.coefficient;
+  result.gradient_norms = PartNorms(open.part_norms);
   if (!std::isfinite(result.gradient_norm)) {
     return Fail(self, RoundName(result.round) + ": the gradient norm is " +
                           std::to_string(result.gradient_norm));
@@ -252,6 +263,7 @@ void BeginUpdates(DirectorPointer self, const Round& round) {
             [self, u, number = round.number](const SquaredNorm& norm) {
               OpenRound& open = self->state.open.at(number);
               open.squared_norms[u] = norm.value;
+              open.part_norms[u] = norm.parts;
               open.missing_norms.erase(u);
               ApplyLast(self, number);
               if (open.missing_norms.empty()) OnNorms(self, number);
@@ -280,6 +292,7 @@ void Begin(DirectorPointer self, Round round) {
   if (round.train) {
     open.missing_norms = open.missing_updates = AllOf(s.config.updates);
     open.squared_norms.resize(s.config.updates.size());
+    open.part_norms.resize(s.config.updates.size());
   }
   // Phases first: they must know the round before its first rows reach them.
   for (const Phase& phase : s.config.phases) self->send(phase, RoundBegin{round});

@@ -48,6 +48,7 @@ struct RoundResult {
   LossSums loss;                ///< of all sinks together
   std::vector<SinkLoss> sinks;  ///< one per module that computes a loss, in order of the stages
   double gradient_norm = 0.0;   ///< training: of all modules together, before clipping
+  std::map<std::string, double> gradient_norms = {};  ///< the same, by module or projector
   double clip_coefficient = 1.0;
   double seconds = 0.0;       ///< since the round before was complete (or the job's start)
   double busy_seconds = 0.0;  ///< summed over ranks
@@ -134,6 +135,7 @@ struct DirectorState {
     std::set<std::size_t> applied;  ///< updates that ApplyUpdate has been sent to
     // By update and by stage, so that sums do not depend on the order of the answers.
     std::vector<double> squared_norms;
+    std::vector<std::map<std::string, double>> part_norms;  ///< squared
     std::vector<LossSums> losses;
   };
 

@@ -29,10 +29,14 @@ void Reduce(UpdatePointer self) {
   UpdateState& s = self->state;
   s.progress = Progress::kReducing;
   const auto then = [&s](const FromSet<GradientsReduced>& done) {
-    s.squared_norm = 0.0;
-    for (const auto& part : done.parts) s.squared_norm += part.result.squared_norm;
+    SquaredNorm norm{.round = s.round->round};
+    for (const auto& shard : done.parts) {
+      norm.value += shard.result.squared_norm;
+      for (const auto& [part, squared] : shard.result.squared_norms) norm.parts[part] += squared;
+    }
+    s.squared_norm = norm.value;
     s.progress = Progress::kReduced;
-    s.norm.deliver(SquaredNorm{s.round->round, s.squared_norm});
+    s.norm.deliver(norm);
   };
   SendToShards<GradientsReduced>(self, ReduceGradients{.place = {s.round->step.step}}, then);
 }

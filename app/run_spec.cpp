@@ -31,20 +31,6 @@ void RequireCheckpoint(const std::string& run_directory) {
       (there ? "none in it (checkpoint.every, checkpoint.every_minutes)" : "no such directory"));
 }
 
-/// Refuses to train fewer steps than the run has: the results of the others would be lost.
-void RequireSteps(const RunSpec& run) {
-  const std::string& directory = run.arguments.resume;
-  std::int64_t trained = ReadManifest(*NewestCheckpoint(directory))->step;
-  const RunMetrics metrics = ReadMetrics(directory);
-  if (const auto losses = metrics.find("loss"); losses != metrics.end()) {
-    trained = std::max(trained, losses->second.back().first);
-  }
-  if (run.config().run.steps >= trained) return;
-  throw LaunchError("--resume " + directory + ": expected run.steps of at least " +
-                    std::to_string(trained) + ", which it has trained, got " +
-                    std::to_string(run.config().run.steps));
-}
-
 /// The file to load, and all values on top of it.
 ConfigArguments SettledConfig(const ClusterArguments& arguments, const char* verb) {
   ConfigArguments config = arguments.work.config;
@@ -73,6 +59,19 @@ void RequireBackend(const LoadedConfig& loaded) {
 
 }  // namespace
 
+void RequireSteps(const std::string& directory, const RunConfig& run) {
+  std::int64_t trained = ReadManifest(*NewestCheckpoint(directory))->step;
+  const RunMetrics metrics = ReadMetrics(directory);
+  if (const auto losses = metrics.find("loss"); losses != metrics.end()) {
+    trained = std::max(trained, losses->second.back().first);
+  }
+  if (run.steps >= trained) return;
+  throw LaunchError("--resume " + directory + ": expected " +
+                    (run.epochs ? "run.epochs for" : "run.steps of") + " at least " +
+                    std::to_string(trained) + (run.epochs ? " steps" : "") +
+                    ", which it has trained, got " + std::to_string(run.steps));
+}
+
 RunSpec LoadRun(ClusterArguments arguments, const char* verb) {
   arguments.work.config = SettledConfig(arguments, verb);
   RunSpec run{std::move(arguments), {}, nullptr};
@@ -93,7 +92,8 @@ void ResumeRun(RunSpec& run) {
   if (!check.refusal.empty()) {
     throw LaunchError("--resume " + arguments.resume + ": " + check.refusal);
   }
-  RequireSteps(run);
+  // The steps of run.epochs are known when the rows are counted (app/train_work.cpp).
+  if (!run.config().run.epochs) RequireSteps(arguments.resume, run.config().run);
   for (const std::string& line : check.tuned) {
     std::cerr << "--resume " << arguments.resume << ": from here on " << line << '\n' << std::flush;
   }

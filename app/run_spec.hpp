@@ -26,6 +26,10 @@ struct RunSpec {
 /// named.
 RunSpec LoadRun(ClusterArguments arguments, const char* verb);
 
+/// Refuses to resume the run in `directory` for fewer than the steps it has trained: the results of
+/// the others would be lost. Throws LaunchError.
+void RequireSteps(const std::string& directory, const RunConfig& run);
+
 /// Makes --resume the directory to write to, and prints which keys differ from here on. Throws
 /// LaunchError for a run that cannot resume with this configuration.
 void ResumeRun(RunSpec& run);

@@ -19,10 +19,6 @@
 namespace troupe {
 namespace {
 
-double Ratio(std::int64_t part, std::int64_t whole) {
-  return whole > 0 ? static_cast<double>(part) / static_cast<double>(whole) : 0.0;
-}
-
 /// Adds the loss of every sink if there are several; `loss` is their sum.
 void AddSinks(const RoundResult& result, nlohmann::ordered_json& line) {
   if (result.sinks.size() < 2) return;
@@ -58,7 +54,10 @@ TrainObserver::TrainObserver(const Config& config, const RunDirectory& directory
       source_(std::move(source)),
       progress_(config.run.steps, terminal),
       metrics_(KeepMetrics(directory.File(kMetricsFile), directory.steps_done(), history_),
-               FileOpening::kAppend) {}
+               FileOpening::kAppend) {
+  if (!config.log.tensorboard) return;
+  tensorboard_.emplace(config, directory.File(kTensorBoardFolder), directory.steps_done(), source_);
+}
 
 void TrainObserver::WriteMetrics(const std::string& line) {
   const std::string text = line + '\n';
@@ -67,7 +66,7 @@ void TrainObserver::WriteMetrics(const std::string& line) {
 }
 
 void TrainObserver::CountFaults(const RoundResult& result, nlohmann::ordered_json& line) {
-  if (source_ == nullptr) return;
+  if (source_ == nullptr || config_.data.on_error != "skip") return;
   line["skipped_samples"] = source_->CountSkipped(result.round);
   line["replaced_items"] = result.replaced.size();
   for (const ReplacedItem& item : result.replaced) {
@@ -110,13 +109,14 @@ void TrainObserver::OnStep(const RoundResult& result) {
     line["gpu_reserved_bytes"] = m.gpu->reserved_bytes;
   }
   WriteMetrics(line.dump());
+  if (tensorboard_) tensorboard_->OnStep(result, m);
   progress_.ShowStep(result, m);
 }
 
 void TrainObserver::OnEvaluation(const RoundResult& result) {
   const LossSums& sums = result.loss;
-  const double accuracy = Ratio(sums.correct, sums.tokens);
-  const double content_accuracy = Ratio(sums.content_correct, sums.content_tokens);
+  const double accuracy = sums.accuracy();
+  const double content_accuracy = sums.content_accuracy();
   nlohmann::ordered_json line;
   line["kind"] = "held_out";
   line["step"] = result.round.step;
@@ -129,6 +129,7 @@ void TrainObserver::OnEvaluation(const RoundResult& result) {
   CountFaults(result, line);
   line["seconds"] = result.seconds;
   WriteMetrics(line.dump());
+  if (tensorboard_) tensorboard_->OnEvaluation(result);
   progress_.ShowLine("held out after " + Counted(result.round.step, "step") + ": " +
                      Formatted("loss %.4f, next token %.1f%%, content words %.1f%%",
                                result.objective(), 100 * accuracy, 100 * content_accuracy));
@@ -156,9 +157,10 @@ void TrainObserver::Summarize() {
             << ": " << kResolvedFile << ", " << kMetricsFile << ", ";
   for (const std::string& trace : directory_.TraceFolders()) std::cout << trace << "/, ";
   std::cout << kWeightsFile << " (" << num_tensors_ << " tensors)";
-  std::error_code ignored;
-  if (std::filesystem::exists(directory_.File("checkpoints"), ignored)) {
-    std::cout << ", checkpoints/";
+  for (const char* folder : {"checkpoints", kTensorBoardFolder}) {
+    std::error_code ignored;
+    if (!std::filesystem::exists(directory_.File(folder), ignored)) continue;
+    std::cout << ", " << folder << '/';
   }
   std::cout << '\n' << std::flush;
 }

@@ -3,12 +3,14 @@
 
 #include <memory>
 #include <nlohmann/json_fwd.hpp>
+#include <optional>
 #include <set>
 #include <string>
 
 #include "actors/director_actor.hpp"
 #include "app/progress.hpp"
 #include "app/run_directory.hpp"
+#include "app/tensorboard_log.hpp"
 #include "configs/config.hpp"
 #include "data/llava_source.hpp"
 #include "files/output_file.hpp"
@@ -18,7 +20,7 @@ namespace troupe {
 
 class TrainObserver : public JobObserver {
  public:
-  /// `source` may skip rows and replace items; null: none.
+  /// `source`: null for synthetic modules.
   TrainObserver(const Config& config, const RunDirectory& directory, int num_ranks, bool terminal,
                 std::shared_ptr<const LlavaSource> source = nullptr);
 
@@ -48,6 +50,7 @@ class TrainObserver : public JobObserver {
   Progress progress_;
   RunHistory history_;  ///< before `metrics_`, whose initializer fills it with the kept lines
   OutputFile metrics_;
+  std::optional<TensorBoardLog> tensorboard_;
   std::size_t num_tensors_ = 0;
 };
 

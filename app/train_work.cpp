@@ -21,6 +21,7 @@
 #include "checkpoint/run_checkpoints.hpp"
 #include "layout/text.hpp"
 #include "modules/torch/compute.hpp"
+#include "plan/utilisation.hpp"
 
 namespace troupe {
 namespace {
@@ -33,7 +34,7 @@ void WarnOfCutRows(const LlavaSource& source, const Config& config) {
 }
 
 /// Prints how often the run sees each row: "600 rows, 10.7 epochs", or "596 of 600 rows, ..." if
-/// some are skipped.
+/// some are skipped; and the steps if they follow from that.
 void PrintEpochs(const LlavaSource& source, const Config& config) {
   const std::int64_t used = source.num_used_rows();
   const std::int64_t all = source.train_size();
@@ -41,7 +42,8 @@ void PrintEpochs(const LlavaSource& source, const Config& config) {
   const auto batch = static_cast<double>(config.global_batch());
   const double epochs = static_cast<double>(config.run.steps) * batch / rows;
   std::cout << (used < all ? std::to_string(used) + " of " : "") << Counted(all, "row")
-            << Formatted(", %.*f epochs\n", epochs < 0.1 ? 3 : 1, epochs);
+            << Formatted(", %.*f epochs", epochs < 0.1 ? 3 : 1, epochs)
+            << (config.run.epochs ? ", " + Counted(config.run.steps, "step") : "") << '\n';
   if (batch <= rows) return;
   PrintWarning(config.data.train + ": the global batch of " +
                std::to_string(config.global_batch()) + " is larger than the data set of " +
@@ -64,7 +66,9 @@ class TrainWork : public Work {
   explicit TrainWork(const RunSpec& run) : Work(run), resolved_toml_(run.loaded.resolved_toml) {}
 
   std::string OpenRunDirectory(const std::string& into) override {
-    directory_.emplace(plan_->config().run, resolved_toml_, into);
+    const RunConfig& run = plan_->config().run;
+    if (run.epochs && !into.empty() && NewestCheckpoint(into)) RequireSteps(into, run);
+    directory_.emplace(run, resolved_toml_, into);
     return directory_->path();
   }
 
@@ -82,6 +86,7 @@ class TrainWork : public Work {
   void Announce() override {
     std::cout << VersionText() << '\n' << LayoutTable(*plan_);
     if (llava_) PrintEpochs(*llava_, plan_->config());
+    if (plan_->config().log.tensorboard) std::cout << UtilisationText(plan_->config()) << '\n';
     std::cout << "run directory " << directory_->path() << '\n';
     if (!plan_->config().checkpoint.periodic()) {
       std::cout << "no checkpoints: a crash loses the run " << kNotPeriodic << '\n';
@@ -114,10 +119,9 @@ class TrainWork : public Work {
     if (plan_->config().trace.messages) {
       setup.trace_folder = std::filesystem::absolute(directory_->NewTraceFolder()).string();
     }
-    const bool may_skip = plan_->config().data.on_error == "skip";
-    observer_ = std::make_shared<TrainObserver>(
-        plan_->config(), *directory_, static_cast<int>(plan_->lock_steps().size()),
-        isatty(STDOUT_FILENO) == 1, may_skip ? llava_ : nullptr);
+    observer_ = std::make_shared<TrainObserver>(plan_->config(), *directory_,
+                                                static_cast<int>(plan_->lock_steps().size()),
+                                                isatty(STDOUT_FILENO) == 1, llava_);
     setup.observer = observer_;
     return setup;
   }

@@ -7,15 +7,16 @@
 
 #include "checkpoint/weights_folder.hpp"
 #include "modules/tensor_pieces.hpp"
+#include "plan/optimizer_settings.hpp"
 
 namespace troupe {
 namespace {
 
-/// The largest learning rate of any module.
+/// The largest learning rate of any module or projector.
 double LargestRate(const Config& config) {
-  double rate = config.optimizer.learning_rate;
-  for (const ModuleConfig& module : config.modules) {
-    rate = std::max(rate, module.optimizer.learning_rate.value_or(0.0));
+  double rate = 0.0;
+  for (const std::string& part : TrainedParts(config)) {
+    rate = std::max(rate, SettingsOf(config, part).learning_rate);
   }
   return rate;
 }

@@ -5,13 +5,20 @@
 #include "app/cause.hpp"
 #include "app/run_spec.hpp"
 #include "checkpoint/weights_folder.hpp"
+#include "data/epochs.hpp"
 
 namespace troupe {
 
+/// The plan of the job, once the rows are counted.
+static std::shared_ptr<const JobPlan> CountedPlan(const RunSpec& run, const LlavaSource* source) {
+  if (source == nullptr || !run.config().run.epochs) return run.plan;
+  return std::make_shared<const JobPlan>(WithSteps(run.config(), source->num_used_rows()));
+}
+
 Work::Work(const RunSpec& run)
-    : plan_(run.plan),
-      source_(OpenInputs(plan_->config())),
-      llava_(std::dynamic_pointer_cast<LlavaSource>(source_)) {
+    : source_(OpenInputs(run.config())),
+      llava_(std::dynamic_pointer_cast<LlavaSource>(source_)),
+      plan_(CountedPlan(run, llava_.get())) {
   CheckWeights(plan_->config());
   for (const std::string& text : run.arguments.work.faults) {
     faults_.push_back(PlantedFault::Parse(text));
@@ -19,7 +26,9 @@ Work::Work(const RunSpec& run)
 }
 
 std::string Work::Task() const {
-  const std::string task = "the command = " + Command() + "\n";
+  std::string task = "the command = " + Command() + "\n";
+  const RunConfig& run = plan_->config().run;
+  if (run.epochs) task += "the number of steps = " + std::to_string(run.steps) + "\n";
   if (!llava_ || llava_->skipped_lines().empty()) return task;
   return task + "the list of skipped rows = " + llava_->SkippedText() + "\n";
 }

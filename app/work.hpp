@@ -54,9 +54,9 @@ class Work {
   /// The verb, and its options that all processes must share.
   virtual std::string Command() const = 0;
 
-  const std::shared_ptr<const JobPlan> plan_;
   const std::shared_ptr<InputSource> source_;
-  const std::shared_ptr<LlavaSource> llava_;  ///< `source_`; null for synthetic modules
+  const std::shared_ptr<LlavaSource> llava_;   ///< `source_`; null for synthetic modules
+  const std::shared_ptr<const JobPlan> plan_;  ///< with the steps that run.epochs means
 
  private:
   std::vector<PlantedFault> faults_;

@@ -70,7 +70,7 @@ class Facts {
     try {
       const FolderModule module = ReadFolderModule(folder_, &kind);
       NoteDefaults(module.defaulted);
-      ParameterList list(wanted, "", "", false);
+      ParameterList list(wanted, "", false);
       const std::int64_t layers = module.model->split_layers()->number;
       module.model->AddParameters({.layers = {0, layers}, .first = true, .last = true}, list);
     } catch (const ModelFolderError& error) {
@@ -97,7 +97,7 @@ class Facts {
     } catch (const ModelFolderError& error) {
       part.failure = error.what();
     }
-    ParameterList list(wanted, "", "", false);
+    ParameterList list(wanted, "", false);
     AddProjectorParameters(shape, list);
     std::map<std::string, std::string> own;  // by their name
     for (const ParameterSpec& spec : wanted) {

@@ -13,6 +13,8 @@
 #include "checkpoint/weights_folder.hpp"
 #include "cli/commands.hpp"
 #include "configs/loader.hpp"
+#include "data/data_error.hpp"
+#include "data/epochs.hpp"
 #include "layout/text.hpp"
 #include "modules/device/backend.hpp"
 #include "modules/torch/compute.hpp"
@@ -161,6 +163,21 @@ std::string FolderText(const std::vector<ReadFolder>& folders) {
   return text.empty() ? text : text + "\n";
 }
 
+/// The steps that run.epochs means, or why they are not known here. Empty without run.epochs.
+std::string StepsText(const Config& config) {
+  if (!config.run.epochs) return {};
+  const std::string epochs = Formatted("run.epochs = %g: ", *config.run.epochs);
+  try {
+    const auto source = std::dynamic_pointer_cast<LlavaSource>(OpenInputs(config));
+    const std::int64_t rows = source->num_used_rows();
+    return epochs + Counted(WithSteps(config, rows).run.steps, "step") + ", " +
+           Counted(rows, "row") + " in steps of " + Counted(config.global_batch(), "sample") +
+           "\n\n";
+  } catch (const DataError& error) {
+    return epochs + "the number of steps is not known: " + error.lines().front() + "\n\n";
+  }
+}
+
 struct CheckArguments {
   ConfigArguments config;
   std::string explain;
@@ -192,7 +209,8 @@ int Check(const CheckArguments& arguments) {
   std::cout << LayoutTable(plan) << '\n'
             << processes << (processes.empty() ? "" : "\n") << StageTable(plan) << '\n'
             << routes << (routes.empty() ? "" : "\n") << FolderText(loaded.folders)
-            << MemoryTable(plan, stages) << OffloadText(plan, stages) << GpuTable(plan, stages);
+            << StepsText(loaded.config) << MemoryTable(plan, stages) << OffloadText(plan, stages)
+            << GpuTable(plan, stages);
   const std::string missing = MissingFor(loaded.config.cluster.backend);
   if (!missing.empty()) std::cout << "cannot be run by this build: " << missing << '\n';
   return kExitDone;
@@ -207,8 +225,8 @@ void AddCheck(CLI::App& app, Command& command) {
       "Prints the layout of every module, the stage graph with the distance to the sink,\n"
       "the routes of every edge, a memory estimate, and with backend \"cuda\" the GPU of every\n"
       "rank. Nothing is refused because of an estimate. Mistakes are printed all at once\n"
-      "as file:line:column. Data files are not opened. Exit code: 0 it fits together, 2 it does "
-      "not.");
+      "as file:line:column. Data files are opened only to count the steps of run.epochs.\n"
+      "Exit code: 0 it fits together, 2 it does not.");
   auto arguments = std::make_shared<CheckArguments>();
   AddConfigArguments(*verb, arguments->config);
   verb->add_option(

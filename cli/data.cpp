@@ -11,6 +11,7 @@
 #include "cli/commands.hpp"
 #include "configs/loader.hpp"
 #include "data/counted_set.hpp"
+#include "data/epochs.hpp"
 #include "data/sample.hpp"
 #include "layout/text.hpp"
 
@@ -96,13 +97,13 @@ void PrintFit(const CountedSet& counted, const SampleFormat& format) {
 
 /// Prints the epochs over the rows that can be trained on.
 void PrintEpochs(const Config& config, const Checked& checked) {
-  const auto size =
-      static_cast<double>(std::ssize(checked.counted.set.rows) - checked.num_bad_rows);
-  if (size == 0) return;
-  const auto samples =
-      static_cast<double>(config.run.steps) * static_cast<double>(config.global_batch());
-  PrintLine("epochs", Formatted("%.1f: ", samples / size) + Counted(config.run.steps, "step") +
-                          " of " + Counted(config.global_batch(), "sample"));
+  const std::int64_t rows = std::ssize(checked.counted.set.rows) - checked.num_bad_rows;
+  if (rows == 0) return;
+  const std::int64_t steps = WithSteps(config, rows).run.steps;
+  const auto samples = static_cast<double>(steps) * static_cast<double>(config.global_batch());
+  PrintLine("epochs", Formatted("%.1f: ", samples / static_cast<double>(rows)) +
+                          Counted(steps, "step") + " of " +
+                          Counted(config.global_batch(), "sample"));
 }
 
 void PrintFaults(const Checked& checked) {

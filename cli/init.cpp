@@ -33,7 +33,7 @@ constexpr double kBytesOfParameter = 4 + 2 + 4 + 8;
 
 double NumParameters(const ModelConfig& model) {
   std::vector<ParameterSpec> specs;
-  ParameterList list(specs, "", "", false);
+  ParameterList list(specs, "", false);
   model.AddParameters({.layers = {0, model.split_layers()->number}, .first = true, .last = true},
                       list);
   double number = 0.0;

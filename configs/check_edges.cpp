@@ -46,9 +46,11 @@ static void CheckProjector(const Config& config, const EdgeConfig& edge, Report&
   const std::string key = KeyOf(edge, "through");
   if (edge.through) {
     if (!report.Good({key, key + ".kind"})) return;
+    const ModuleConfig& end = edge.through->on == ProjectorEnd::kFrom ? from : to;
+    CheckOwnRates(edge.through->optimizer, end.optimizer, key + ".optimizer", config, report);
     CheckJoinedRows(config, edge, report);
     if (!CheckHidden(*edge.through, key + ".hidden", report)) return;
-    const ModuleConfig& host = HostOf(config, edge.through->on == ProjectorEnd::kFrom ? from : to);
+    const ModuleConfig& host = HostOf(config, end);
     if (!report.Good({key + ".on"})) return;
     return ExpectMultiple({key + ".hidden", edge.through->hidden},
                           {KeyOf(host, "layout.tp"), host.layout.tp}, report);

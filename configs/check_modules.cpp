@@ -120,23 +120,28 @@ static void CheckInputs(const Config& config, Report& report) {
   }
 }
 
-static void CheckRates(const Config& config, const ModuleConfig& module, Report& report) {
-  const OptimizerOverride& own = module.optimizer;
-  const std::string key = KeyOf(
-      module, own.min_learning_rate ? "optimizer.min_learning_rate" : "optimizer.learning_rate");
-  const double low = own.min_learning_rate.value_or(config.optimizer.min_learning_rate);
-  const double high = own.learning_rate.value_or(config.optimizer.learning_rate);
+void CheckOwnRates(const OptimizerOverride& own, const OptimizerOverride& inherited,
+                   const std::string& table, const Config& config, Report& report) {
+  const auto value = [](std::optional<double> first, std::optional<double> second, double last) {
+    return first ? *first : second.value_or(last);
+  };
+  const OptimizerConfig& all = config.optimizer;
+  const std::string low_key = table + ".min_learning_rate";
+  const std::string high_key = table + ".learning_rate";
+  const double low =
+      value(own.min_learning_rate, inherited.min_learning_rate, all.min_learning_rate);
+  const double high = value(own.learning_rate, inherited.learning_rate, all.learning_rate);
   const bool given = own.min_learning_rate || own.learning_rate;
   report.Expect(!given || low <= high,
-                {key, "optimizer.learning_rate", "optimizer.min_learning_rate",
-                 KeyOf(module, "optimizer.learning_rate")},
+                {own.min_learning_rate ? low_key : high_key, "optimizer.learning_rate",
+                 "optimizer.min_learning_rate", high_key},
                 "expected min_learning_rate " + NumberText(low) + " to be at most learning_rate " +
                     NumberText(high));
 }
 
 void CheckModules(const Config& config, Report& report) {
   for (const auto& module : config.modules) {
-    CheckRates(config, module, report);
+    CheckOwnRates(module.optimizer, {}, KeyOf(module, "optimizer"), config, report);
     if (!report.Good({KeyOf(module, "kind")})) continue;
     ConfigModuleCheck check(config, module, report);
     module.model->Check(check);

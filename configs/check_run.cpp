@@ -66,6 +66,21 @@ static void CheckRates(const OptimizerConfig& optimizer, Report& report) {
           ", got " + NumberText(optimizer.min_learning_rate));
 }
 
+/// Reports two keys that state the same in different forms.
+static void CheckOneForm(const std::string& count, const std::string& share, Report& report) {
+  report.Expect(!report.Knows(count) || !report.Knows(share), {report.Later(count, share)},
+                "expected one of " + count + " and " + share + ", got both");
+}
+
+/// Only rows of data.train can be counted.
+static void CheckEpochs(const Config& config, Report& report) {
+  CheckOneForm("run.steps", "run.epochs", report);
+  CheckOneForm("optimizer.warmup_steps", "optimizer.warmup_ratio", report);
+  const bool computes = FindComputing(config, report) != nullptr;
+  report.Expect(!config.run.epochs || computes || config.modules.empty(), {"run.epochs"},
+                "expected run.steps: modules of kind \"synthetic\" read no rows to count");
+}
+
 static void CheckData(const Config& config, Report& report) {
   const ModuleConfig* const real = FindComputing(config, report);
   if (real == nullptr) return;
@@ -86,6 +101,7 @@ void CheckRun(const Config& config, Report& report) {
   CheckRunName(config.run, report);
   CheckMicrobatches(config, report);
   CheckRates(config.optimizer, report);
+  CheckEpochs(config, report);
   CheckData(config, report);
 }
 

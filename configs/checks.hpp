@@ -66,6 +66,11 @@ const ModuleConfig* FindComputing(const Config& config, const Report& report);
 /// Returns `unknown module "NAME"` with the nearest name of a module, else with all names.
 std::string UnknownModule(const Config& config, const std::string& name);
 
+/// Reports learning rates of `table`, a module's or a projector's, whose lower one is above the
+/// higher. `inherited` comes before [optimizer].
+void CheckOwnRates(const OptimizerOverride& own, const OptimizerOverride& inherited,
+                   const std::string& table, const Config& config, Report& report);
+
 // Modules that take turns on the same ranks.
 
 /// Returns the ranks of both, ascending.

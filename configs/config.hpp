@@ -21,8 +21,9 @@ enum class Precision { kFloat32, kFloat64, kBFloat16 };
 
 struct RunConfig {
   std::string name = "run";
-  std::string dir = "runs";  ///< the run directory is made inside it
-  std::int64_t steps = 100;
+  std::string dir = "runs";           ///< the run directory is made inside it
+  std::int64_t steps = 100;           ///< with `epochs`: 0 until the rows are counted
+  std::optional<double> epochs = {};  ///< passes over the training rows, in place of `steps`
   std::uint64_t seed = 0;
   Precision precision = Precision::kFloat32;
   bool tf32 = false;                ///< a GPU may round factors of float32 products to 10 bits
@@ -55,6 +56,9 @@ struct ClusterConfig {
   Backend backend = Backend::kCpu;
   int ranks = 1;          ///< number of devices in the job
   int ranks_per_gpu = 1;  ///< cuda: ranks of a node that share a GPU, in their order
+  /// 10^12 operations per second that a GPU, or with kCpu a rank, can do at most in the run's
+  /// precision. Unset: the utilisation of the devices is not known.
+  std::optional<double> peak_tflops = {};
   /// Filled by the loader: one node if the file names none. The devices add up to `ranks`.
   std::vector<ClusterNode> nodes = {};
   ProcessesPer processes = ProcessesPer::kNode;
@@ -122,7 +126,7 @@ struct InputConfig {
   friend bool operator==(const InputConfig&, const InputConfig&) = default;
 };
 
-/// Values of one module that override [optimizer].
+/// Values of one module or projector that override [optimizer].
 struct OptimizerOverride {
   std::optional<double> learning_rate = {};
   std::optional<double> min_learning_rate = {};
@@ -177,6 +181,7 @@ struct ProjectorConfig {
   ProjectorEnd on = ProjectorEnd::kFrom;
   bool frozen = false;
   std::optional<std::string> weights = {};  ///< "hf:DIR"; unset: random
+  OptimizerOverride optimizer = {};         ///< over that of the module on whose devices it runs
   friend bool operator==(const ProjectorConfig&, const ProjectorConfig&) = default;
 };
 
@@ -208,18 +213,31 @@ struct ScheduleConfig {
   friend bool operator==(const ScheduleConfig&, const ScheduleConfig&) = default;
 };
 
+/// The course of the learning rate after the warm-up.
+enum class RateSchedule { kCosine, kLinear, kConstant };
+
 struct OptimizerConfig {
   std::string kind = "adamw";
   double learning_rate = 1e-3;
   double min_learning_rate = 0.0;
   std::int64_t warmup_steps = 0;
-  std::string schedule = "cosine";  ///< "cosine" | "constant"
+  std::optional<double> warmup_ratio = {};  ///< of the run's steps, in place of `warmup_steps`
+  bool warmup_from_zero = false;  ///< step i of a warm-up of n has the factor i/n, else (i + 1)/n
+  RateSchedule schedule = RateSchedule::kCosine;
   double beta1 = 0.9;
   double beta2 = 0.95;
   double epsilon = 1e-8;
   double weight_decay = 0.0;
+  /// Parameters with one of these traits do not decay.
+  Traits no_decay = {Trait::kBias, Trait::kNorm, Trait::kClassEmbedding};
   double clip_norm = 1.0;  ///< 0 = no clipping
   friend bool operator==(const OptimizerConfig&, const OptimizerConfig&) = default;
+};
+
+/// The rows that the samples of a step have in common.
+enum class GroupBy {
+  kNone,
+  kModalityLength  ///< the same fields; ordered by length, so that a microbatch pads little
 };
 
 struct DataConfig {
@@ -230,6 +248,7 @@ struct DataConfig {
   std::string prompt = "auto";      ///< a word of data/prompt_table.hpp; "auto": by the tokenizer
   std::string on_error = "stop";    ///< rows and files that cannot be used: or "skip"
   std::int64_t skip_limit = 100;    ///< maximum number of both that "skip" leaves out or replaces
+  GroupBy group_by = GroupBy::kNone;
   friend bool operator==(const DataConfig&, const DataConfig&) = default;
 };
 
@@ -256,6 +275,11 @@ struct TraceConfig {
   friend bool operator==(const TraceConfig&, const TraceConfig&) = default;
 };
 
+struct LogConfig {
+  bool tensorboard = false;  ///< write TensorBoard's event files, too
+  friend bool operator==(const LogConfig&, const LogConfig&) = default;
+};
+
 struct Config {
   RunConfig run;
   ClusterConfig cluster;
@@ -268,6 +292,7 @@ struct Config {
   DataConfig data;
   TraceConfig trace;
   CheckpointConfig checkpoint;
+  LogConfig log;
 
   const ModuleConfig* Find(const std::string& module) const;
   /// Returns the edge from one module to another; null if there is none.

@@ -40,6 +40,7 @@ LoadedConfig LoadConfig(const std::string& path, const std::vector<std::string>&
   SetChunks(loaded.config);
   JoinRows(loaded.config);
   SettleBatch(loaded.config, inputs, report);
+  if (loaded.config.run.epochs) loaded.config.run.steps = 0;
   ReadScheduleFile(loaded.config.schedule, report);
   CheckConfig(loaded.config, report);
   ThrowIfAny(report.errors());
@@ -95,22 +96,25 @@ static bool IsPart(const TableSpec& spec) {
   return !whole.empty() && FindTable(whole) != nullptr;
 }
 
+/// Adds a table, then the tables inside it, each with its own.
+static void AddWithParts(const TableSpec& spec, const std::string& dotted, const Target& target,
+                         std::vector<ResolvedTable>& tables) {
+  if ((spec.kinds & KindsOf(target)) == 0 || !spec.present(target)) return;
+  tables.push_back(Resolve(spec, dotted, target));
+  for (const auto& part : Tables()) {
+    if (!IsPart(part) || ParentOf(part.path) != spec.path) continue;
+    AddWithParts(part, dotted + "." + std::string(LastOf(part.path)), target, tables);
+  }
+}
+
 std::vector<ResolvedTable> ResolvedTables(const Config& config) {
   Config copy = config;  // slots are writable; reading needs no second set of them
   std::vector<ResolvedTable> tables;
-  const auto add = [&](const TableSpec& spec, const std::string& dotted, const Target& target) {
-    if ((spec.kinds & KindsOf(target)) == 0 || !spec.present(target)) return;
-    tables.push_back(Resolve(spec, dotted, target));
-  };
   for (const auto& spec : Tables()) {
     // cluster.nodes holds the count of nodes that are alike
     if (IsPart(spec) || (spec.path == "cluster.nodes.*" && AreAlike(copy.cluster.nodes))) continue;
     for (const auto& [dotted, target] : InstancesOf(copy, spec.path)) {
-      add(spec, dotted, target);
-      for (const auto& part : Tables()) {
-        if (!IsPart(part) || ParentOf(part.path) != spec.path) continue;
-        add(part, dotted + "." + std::string(LastOf(part.path)), target);
-      }
+      AddWithParts(spec, dotted, target, tables);
     }
   }
   return tables;
@@ -127,21 +131,30 @@ static std::string Header(const ResolvedTable& table) {
   return "\n[" + table.dotted + "]\n";
 }
 
-/// Writes a table inside a module or an edge on one line: `layout = { tp = 2, pp = 2 }`.
-static std::string InlineTable(const ResolvedTable& table) {
-  return std::string(LastOf(table.spec->path)) + " = { " + Listed(table.keys, ", ", KeyLine) +
-         " }\n";
+/// Returns a table inside a module or an edge, with the tables inside it, on one line: `layout = {
+/// tp = 2, pp = 2 }`. Moves `table` past them.
+static std::string InlineTable(std::vector<ResolvedTable>::const_iterator& table,
+                               std::vector<ResolvedTable>::const_iterator end) {
+  const ResolvedTable& whole = *table++;
+  std::vector<std::string> entries;
+  for (const ResolvedKey& key : whole.keys) entries.push_back(KeyLine(key));
+  while (table != end && ParentOf(table->dotted) == whole.dotted) {
+    entries.push_back(InlineTable(table, end));
+  }
+  return std::string(LastOf(whole.spec->path)) + " = { " + Listed(entries) + " }";
 }
 
 std::string ResolvedToml(const Config& config) {
   std::string text;
-  for (const auto& table : ResolvedTables(config)) {
-    if (IsPart(*table.spec)) {
-      text += InlineTable(table);
+  const std::vector<ResolvedTable> tables = ResolvedTables(config);
+  for (auto table = tables.begin(); table != tables.end();) {
+    if (IsPart(*table->spec)) {
+      text += InlineTable(table, tables.end()) + "\n";
       continue;
     }
-    text += Header(table);
-    for (const auto& key : table.keys) text += KeyLine(key) + "\n";
+    text += Header(*table);
+    for (const auto& key : table->keys) text += KeyLine(key) + "\n";
+    ++table;
   }
   return text;
 }

@@ -54,8 +54,8 @@ constexpr auto kSynonyms = std::to_array<Synonyms>({
     {{"edges.*.*", "to"}, "target destination dst"},
     {{"edges.*.*.through", ""}, "projector projection connector"},
     {{"run", "steps"},
-     "train_iters max_steps num_steps total_steps training_steps iterations iters epochs epoch "
-     "num_epochs num_train_epochs max_epochs n_epochs"},
+     "train_iters max_steps num_steps total_steps training_steps iterations iters"},
+    {{"run", "epochs"}, "epoch num_epochs num_train_epochs max_epochs n_epochs"},
     {{"run", "evaluate_every"}, "eval_interval eval_steps eval_every evaluation_interval"},
     {{"run", "precision"}, "dtype torch_dtype mixed_precision bf16 fp16 amp"},
     {{"run", "dir"}, "output_dir save_dir out_dir dump_folder"},
@@ -79,13 +79,17 @@ constexpr auto kSynonyms = std::to_array<Synonyms>({
     {{"optimizer", "learning_rate"}, "lr max_lr peak_lr base_lr"},
     {{"optimizer", "min_learning_rate"}, "min_lr lr_min eta_min"},
     {{"optimizer", "warmup_steps"},
-     "warmup warmup_iters lr_warmup_iters lr_warmup_steps num_warmup_steps warmup_ratio "
-     "warmup_fraction lr_warmup_fraction warmup_proportion"},
+     "warmup warmup_iters lr_warmup_iters lr_warmup_steps num_warmup_steps"},
+    {{"optimizer", "warmup_ratio"}, "warmup_fraction lr_warmup_fraction warmup_proportion"},
     {{"optimizer", "schedule"},
      "lr_scheduler lr_scheduler_type lr_decay_style lr_schedule scheduler"},
     {{"optimizer", "betas"}, "beta1 beta2 adam_beta1 adam_beta2 beta_1 beta_2 adam_betas"},
     {{"optimizer", "epsilon"}, "eps adam_eps adam_epsilon"},
     {{"optimizer", "weight_decay"}, "wd"},
+    {{"optimizer", "no_decay"}, "no_weight_decay exclude_from_weight_decay"},
+    {{"data", "group_by"}, "group_by_modality_length group_by_length"},
+    {{"log", "tensorboard"}, "report_to tensorboard_dir logging_dir"},
+    {{"log", ""}, "logging logger"},
     {{"optimizer", "clip_norm"},
      "grad_clip clip_grad max_norm max_grad_norm gradient_clipping gradient_clip_val clip"},
     {{"data", "train"}, "train_data train_data_path train_file data_path dataset dataset_path"},
@@ -114,11 +118,6 @@ struct Conversion {
 };
 
 constexpr auto kConversions = std::to_array<Conversion>({
-    {"epochs epoch num_epochs num_train_epochs max_epochs n_epochs",
-     "steps = epochs * rows of data.train / samples in a step; `troupe data check CONFIG` prints "
-     "the rows"},
-    {"warmup_ratio warmup_fraction lr_warmup_fraction warmup_proportion",
-     "warmup_steps = ratio * run.steps"},
     {"beta1 beta2 adam_beta1 adam_beta2 beta_1 beta_2", "it holds both: betas = [BETA1, BETA2]"},
 });
 

@@ -52,13 +52,21 @@ static void ClearOtherPlacement(TomlValue& base, const TomlValue& over) {
   }
 }
 
-/// The size of a step has two forms. If `over` has one, clears the other from `base`.
-static void ClearOtherBatch(TomlValue& base, const TomlValue& over) {
-  constexpr std::string_view kWays[2] = {"microbatches", "global_batch"};
-  for (const int way : {0, 1}) {
-    if (over.Find(kWays[way]) != nullptr && over.Find(kWays[1 - way]) == nullptr) {
-      base.Erase(kWays[1 - way]);
-    }
+/// Two keys of a table that state the same in different forms.
+struct TwoForms {
+  std::string_view table;
+  std::string_view keys[2];
+};
+
+static constexpr TwoForms kTwoForms[] = {{"schedule", {"microbatches", "global_batch"}},
+                                         {"run", {"steps", "epochs"}},
+                                         {"optimizer", {"warmup_steps", "warmup_ratio"}}};
+
+/// If `over` has one form, clears the other from `base`.
+static void ClearOtherForm(TomlValue& base, const TomlValue& over, const TwoForms& forms) {
+  for (const int form : {0, 1}) {
+    const std::string_view other = forms.keys[1 - form];
+    if (over.Find(forms.keys[form]) != nullptr && over.Find(other) == nullptr) base.Erase(other);
   }
 }
 
@@ -100,7 +108,9 @@ static void MergeEntry(TomlValue& base, TomlEntry entry, const std::string& path
 
 static void MergeTable(TomlValue& base, TomlValue over, const std::string& path) {
   if (path == "modules.*") ClearOtherPlacement(base, over);
-  if (path == "schedule") ClearOtherBatch(base, over);
+  for (const TwoForms& forms : kTwoForms) {
+    if (path == forms.table) ClearOtherForm(base, over, forms);
+  }
   if (path == "modules.*.layout" && over.is_inline) {
     std::erase_if(base.entries, [&](const auto& old) { return over.Find(old.key) == nullptr; });
   }

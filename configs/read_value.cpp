@@ -151,6 +151,24 @@ static Refused ReadWord(const KeySpec& key, const TomlValue& value, const Slot& 
   return {};
 }
 
+static Refused ReadWords(const KeySpec& key, const TomlValue& value, const Slot& slot) {
+  if (!value.Is(Kind::kArray)) return Refuse(key, value);
+  Traits traits;
+  std::set<std::string> seen;
+  for (const auto& item : value.items) {
+    if (!item.Is(Kind::kString)) return Refuse(key, item);
+    const auto found = std::ranges::find(key.words, item.string);
+    if (found == key.words.end()) return RefuseWord(key, item);
+    if (!seen.insert(item.string).second) {
+      return ConfigError{item.place,
+                         "expected each word once, got " + Quoted(item.string) + " twice"};
+    }
+    traits.Add(static_cast<Trait>(found - key.words.begin()));
+  }
+  *std::get<Traits*>(slot) = traits;
+  return {};
+}
+
 std::string_view Trimmed(std::string_view text) {
   const auto begin = text.find_first_not_of(" \t");
   if (begin == std::string_view::npos) return {};
@@ -357,6 +375,7 @@ constexpr auto kForms = std::to_array<ValueForm>({
     {ReadText, "\"bytes\" or \"sentencepiece:FILE\""},
     {ReadWeights, "\"hf:DIR\""},
     {ReadWord, ""},
+    {ReadWords, ""},
     {ReadRanks, "ranks like \"4-7\", \"0-2,5\" or [0, 1, 2, 5]"},
     {ReadStages, "\"balanced\" or a list of layers per stage like [1, 3]"},
     {ReadWindow, "\"step\" or a whole number (microbatches) of at least 1"},
@@ -374,6 +393,7 @@ const ValueForm& FormOf(const KeySpec& key) { return kForms[static_cast<std::siz
 
 std::string Expected(const KeySpec& key) {
   if (key.type == ValueType::kWord) return Alternatives(key.words);
+  if (key.type == ValueType::kWords) return "a list of " + Alternatives(key.words);
   const std::string expected = FormOf(key).expected;
   return expected.empty() ? ExpectedNumber(key) : expected;
 }

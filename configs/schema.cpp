@@ -34,6 +34,11 @@ static std::vector<KeySpec> KindKeys() {
   return keys;
 }
 
+static bool StatesOverride(const Target& target) {
+  const OptimizerOverride& own = OverrideIn(target);
+  return own.learning_rate || own.min_learning_rate || own.weight_decay;
+}
+
 std::span<const TableSpec> Tables() {
   static const auto kTables = std::to_array<TableSpec>({
       {"", "top level", "The file itself."},
@@ -57,11 +62,7 @@ std::span<const TableSpec> Tables() {
        false, [](const Target& t) { return t.module->input.has_value(); },
        [](const Target& t) { t.module->input.emplace(); }},
       {"modules.*.optimizer", "[modules.NAME.optimizer]",
-       "The module's own values over `[optimizer]`.", kEveryKind, false,
-       [](const Target& t) {
-         const OptimizerOverride& own = t.module->optimizer;
-         return own.learning_rate || own.min_learning_rate || own.weight_decay;
-       }},
+       "The module's own values over `[optimizer]`.", kEveryKind, false, StatesOverride},
       {"edges.*.*", "[[edges]]",
        "Rows of one module flow into another. Files that extend each other merge edges by `from` "
        "and `to`; in `--set` and `--explain` an edge is `edges.FROM.TO`."},
@@ -69,12 +70,16 @@ std::span<const TableSpec> Tables() {
        "The projector on the edge. Without one the hidden sizes must be equal.", kEveryKind, false,
        [](const Target& t) { return t.edge->through.has_value(); },
        [](const Target& t) { t.edge->through.emplace(); }},
+      {"edges.*.*.through.optimizer", "through.optimizer of [[edges]]",
+       "The projector's own values over those of the module on whose ranks it runs.", kEveryKind,
+       false, [](const Target& t) { return t.edge->through && StatesOverride(t); }},
       {"schedule", "[schedule]",
        "How a step is cut into microbatches and in which order they run."},
       {"optimizer", "[optimizer]", "How parameters are updated."},
       {"data", "[data]", "The samples. Needed unless all modules are \"synthetic\"."},
       {"trace", "[trace]", "What is recorded during the run."},
       {"checkpoint", "[checkpoint]", "What is kept of a run, to resume from."},
+      {"log", "[log]", "What is written about a run next to metrics.jsonl."},
   });
   return kTables;
 }

@@ -19,6 +19,9 @@ std::vector<KeySpec> ClusterKeys() {
        {"ranks_per_gpu", &ClusterConfig::ranks_per_gpu, kDevices, Unit{"ranks"},
         "With backend \"cuda\": ranks of a node, in their order, that share a GPU, the node's "
         "first `ranks_per_gpu` the first."},
+       {"peak_tflops", &ClusterConfig::peak_tflops, kPositive, Unit{"TFLOP/s"},
+        "What a GPU, or with backend \"cpu\" a rank, can compute at most in the run's precision, "
+        "from its data sheet. Without it, no utilisation (MFU) is logged."},
        {"ranks", &ClusterConfig::ranks, kRequired, kDevices, Unit{"devices"},
         "Devices in the job, numbered from 0. Every one must be in some module's `ranks`."},
        {"nodes", &ClusterConfig::nodes, kNodes,

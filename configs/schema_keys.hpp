@@ -15,6 +15,14 @@ namespace troupe {
 struct PlacementKey {};
 inline constexpr PlacementKey kPlacement;  ///< KeySpec::placement
 
+/// Returns the optimizer's values of a module, else of an edge's projector.
+inline OptimizerOverride& OverrideIn(const Target& target) {
+  return target.module != nullptr ? target.module->optimizer : target.edge->through->optimizer;
+}
+
+/// Adds the keys of OptimizerOverride.
+void AddOverrideKeys(std::vector<KeySpec>& keys, std::string_view table);
+
 /// Returns the struct that the keys of a table fill.
 template <typename Struct>
 Struct& In(const Target& target) {
@@ -23,13 +31,13 @@ Struct& In(const Target& target) {
   else if constexpr (std::same_as<Struct, ModuleConfig>) return *target.module;
   else if constexpr (std::same_as<Struct, Layout>) return target.module->layout;
   else if constexpr (std::same_as<Struct, InputConfig>) return *target.module->input;
-  else if constexpr (std::same_as<Struct, OptimizerOverride>) return target.module->optimizer;
+  else if constexpr (std::same_as<Struct, OptimizerOverride>) return OverrideIn(target);
   else if constexpr (std::same_as<Struct, EdgeConfig>) return *target.edge;
   else if constexpr (std::same_as<Struct, ProjectorConfig>) return *target.edge->through;
   else {
     Config& c = *target.config;
     return std::get<Struct&>(std::tie(c.run, c.cluster, c.transport, c.schedule, c.optimizer,
-                                      c.data, c.trace, c.checkpoint, c.model));
+                                      c.data, c.trace, c.checkpoint, c.model, c.log));
   }
   // clang-format on
 }
@@ -67,9 +75,9 @@ struct Shared {
 
 void Add(std::vector<KeySpec>& keys, const Shared& shared, std::initializer_list<KeyEntry> entries);
 
-std::vector<KeySpec> RunKeys();      ///< top level, run, schedule, optimizer, data, trace
+std::vector<KeySpec> RunKeys();      ///< top level, run, schedule, optimizer, data, trace, log
 std::vector<KeySpec> ClusterKeys();  ///< cluster, its nodes, transport, checkpoint
 std::vector<KeySpec> ModuleKeys();   ///< of every module, its layout, input and optimizer
-std::vector<KeySpec> EdgeKeys();
+std::vector<KeySpec> EdgeKeys();     ///< of edges, their projectors and their optimizer
 
 }  // namespace troupe

@@ -82,14 +82,19 @@ std::vector<KeySpec> ModuleKeys() {
   Add(keys, {"modules.*.input"},
       {{"field", &InputConfig::field, "The sample's field it reads."},
        {"placeholder", &InputConfig::placeholder, "The word in the text that its rows replace."}});
-  Add(keys, {"modules.*.optimizer"},
+  AddOverrideKeys(keys, "modules.*.optimizer");
+  return keys;
+}
+
+void AddOverrideKeys(std::vector<KeySpec>& keys, std::string_view table) {
+  using enum KeyRole;
+  Add(keys, {table},
       {{"learning_rate", &OptimizerOverride::learning_rate, kPositive, kTuning,
         "As in `[optimizer]`."},
        {"min_learning_rate", &OptimizerOverride::min_learning_rate, kNotNegative, kTuning,
         "As in `[optimizer]`."},
        {"weight_decay", &OptimizerOverride::weight_decay, kNotNegative, kTuning,
         "As in `[optimizer]`."}});
-  return keys;
 }
 
 std::vector<KeySpec> EdgeKeys() {
@@ -114,8 +119,10 @@ std::vector<KeySpec> EdgeKeys() {
         "Width between two linear layers; a multiple of tp of the module it runs on. Only "
         "\"linear\" has none."},
        {"on", &ProjectorConfig::on, Words{"from", "to"},
-        "At which end it runs, and so with whose layout and optimizer values."},
+        "At which end it runs, and so with whose layout; whose optimizer values it has unless "
+        "`optimizer` states its own."},
        {"frozen", &ProjectorConfig::frozen, "Whether its parameters stay as they are."}});
+  AddOverrideKeys(keys, "edges.*.*.through.optimizer");
   return keys;
 }
 

@@ -8,6 +8,22 @@ static Slot GlobalBatchSlot(const Target& target) {
   return target.inputs == nullptr ? &none : &target.inputs->global_batch;
 }
 
+/// Returns the field of a key that is not printed where another key states the value in its place.
+static Slot UnlessReplaced(std::int64_t& field, bool replaced, const Target& target) {
+  static std::optional<std::int64_t> none;
+  return replaced && target.inputs == nullptr ? Slot(&none) : Slot(&field);
+}
+
+static Slot StepsSlot(const Target& target) {
+  RunConfig& run = target.config->run;
+  return UnlessReplaced(run.steps, run.epochs.has_value(), target);
+}
+
+static Slot WarmupStepsSlot(const Target& target) {
+  OptimizerConfig& optimizer = target.config->optimizer;
+  return UnlessReplaced(optimizer.warmup_steps, optimizer.warmup_ratio.has_value(), target);
+}
+
 static Slot BetasSlot(const Target& target) {
   return Betas{&target.config->optimizer.beta1, &target.config->optimizer.beta2};
 }
@@ -32,7 +48,11 @@ std::vector<KeySpec> RunKeys() {  // NOLINT(readability-function-size): a table
        {"dir", &RunConfig::dir, kExecution,
         "Directory in which the run directory is made. Unlike all other paths it starts at the "
         "working directory, wherever it is written."},
-       {"steps", &RunConfig::steps, kCount, Unit{"steps"}, kExecution, "Optimizer updates."},
+       {"steps", StepsSlot, kInteger, kCount, Unit{"steps"}, kExecution, "Optimizer updates."},
+       {"epochs", &RunConfig::epochs, kPositive, Unit{"epochs"}, Otherwise{"from `steps`"},
+        kExecution,
+        "Passes over the used rows of data.train, in place of `steps`, which follow: epochs * rows "
+        "/ global batch, rounded up. It clears inherited `steps`, and they clear it."},
        {"seed", &RunConfig::seed, Range{.low = 0},
         "Decides initial values and the order of samples."},
        {"precision", &RunConfig::precision, Words{"float32", "float64", "bfloat16"},
@@ -80,15 +100,28 @@ std::vector<KeySpec> RunKeys() {  // NOLINT(readability-function-size): a table
         "Highest learning rate, reached after the warm-up."},
        {"min_learning_rate", &OptimizerConfig::min_learning_rate, kNotNegative, kTuning,
         "Learning rate at the end of the schedule; at most `learning_rate`."},
-       {"warmup_steps", &OptimizerConfig::warmup_steps, kCountOrNone, Unit{"steps"}, kTuning,
+       {"warmup_steps", WarmupStepsSlot, kInteger, kCountOrNone, Unit{"steps"}, kTuning,
         "Steps over which the learning rate rises in a straight line."},
-       {"schedule", &OptimizerConfig::schedule, Words{"cosine", "constant"}, kTuning,
-        "The learning rate after the warm-up."},
+       {"warmup_ratio", &OptimizerConfig::warmup_ratio, Range{0, 1}, kTuning,
+        Otherwise{"from `warmup_steps`"},
+        "The same as a share of the run's steps, rounded up to a step, in place of `warmup_steps`. "
+        "It clears an inherited `warmup_steps`, which clears it."},
+       {"warmup_from_zero", &OptimizerConfig::warmup_from_zero, kTuning,
+        "Whether the first step of a warm-up of n has the factor 0 and the last (n - 1) / n, as in "
+        "transformers; else 1 / n and 1."},
+       {"schedule", &OptimizerConfig::schedule, Words{"cosine", "linear", "constant"},
+        Others{"cosine", {"cosine_with_min_lr"}}, Others{"constant", {"constant_with_warmup"}},
+        kTuning,
+        "The learning rate after the warm-up: down to `min_learning_rate` along half a cosine or "
+        "in a straight line, or constant."},
        {"betas", BetasSlot, kBetas, kTuning, "Decay of the first and of the second moment."},
        {"epsilon", &OptimizerConfig::epsilon, kPositive, kTuning,
         "Added to the root of the second moment."},
        {"weight_decay", &OptimizerConfig::weight_decay, kNotNegative, kTuning,
-        "Decoupled decay of matrices; vectors are not decayed."},
+        "Decoupled decay of all parameters but those of `no_decay`."},
+       {"no_decay", &OptimizerConfig::no_decay, kTraitWords, kWords, kTuning,
+        "Parameters that do not decay: biases, weights and biases of norms, the class embedding, "
+        "embeddings of tokens and positions."},
        {"clip_norm", &OptimizerConfig::clip_norm, kNotNegative, kTuning,
         "Largest norm of all gradients together; 0 = no clipping."}});
   Add(keys, {"data"},
@@ -117,7 +150,12 @@ std::vector<KeySpec> RunKeys() {  // NOLINT(readability-function-size): a table
         "image that cannot be decoded."},
        {"skip_limit", &DataConfig::skip_limit, Range{.low = 0}, Unit{"rows"}, kExecution,
         "The most rows that on_error = \"skip\" may leave out, with the files that it replaces; "
-        "more, and the run ends."}});
+        "more, and the run ends."},
+       {"group_by", &DataConfig::group_by, Words{"none", "modality_length"},
+        Others{"modality_length", {"length", "group_by_length"}, false},
+        "\"modality_length\": all samples of a step have the same fields, such as an image, in all "
+        "but a few steps of an epoch, and are ordered by length, so that a microbatch pads "
+        "little."}});
   Add(keys, {"trace"},
       {{"messages", &TraceConfig::messages, kExecution,
         "Whether messages between actors, and what devices run, are noted in the run directory: "
@@ -125,6 +163,10 @@ std::vector<KeySpec> RunKeys() {  // NOLINT(readability-function-size): a table
        {"buffer_mib", &TraceConfig::buffer_mib, Range{1, 1 << 16}, Unit{"MiB"}, kExecution,
         "What each process keeps of that, on disk and in memory: 8,192 messages or passes per MiB, "
         "the newest."}});
+  Add(keys, {"log"},
+      {{"tensorboard", &LogConfig::tensorboard, kExecution,
+        "Whether the numbers of each step are also written as TensorBoard event files, to "
+        "`tensorboard` in the run directory."}});
   return keys;
 }
 

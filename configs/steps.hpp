@@ -22,7 +22,8 @@ TomlValue ReadOverride(const std::string& text, std::vector<ConfigError>& errors
 /// Merges `over` into `base`, key by key. Values of `over` win and keep the values that they
 /// replace. Lists are replaced, [[edges]] merge by (from, to), `layout = {}` replaces the whole
 /// table. A module given inline_in loses its inherited ranks and layout, and vice versa; likewise
-/// schedule.global_batch and microbatches.
+/// schedule.global_batch and microbatches, run.epochs and steps, optimizer.warmup_ratio and
+/// warmup_steps.
 void Merge(TomlValue& base, TomlValue over);
 
 /// Returns "vision.language" for an edge with `from` and `to`, "" if one of them is not a string.

@@ -80,6 +80,7 @@ class OrderedReport {
 void Measure(const LlavaRow& row, const SampleFormat& format, CountedSet& counted) {
   const Sample sample = BuildSample(counted.set, row, format);
   counted.num_labels.back() = sample.num_labels();
+  counted.num_tokens.back() = std::ssize(sample.tokens);
   counted.most_tokens = std::max(counted.most_tokens, sample.num_uncut_tokens);
   if (sample.cut()) ++counted.num_cut;
   const auto empty = [](const std::vector<std::string>& files) { return files.empty(); };
@@ -99,6 +100,7 @@ CountedSet CountSet(const std::string& file, const SampleFormat& format, FileDep
   auto fault = counted.set.faults.cbegin();
   for (LlavaRow& row : counted.set.rows) {
     counted.num_labels.push_back(0);
+    counted.num_tokens.push_back(0);
     if (!row.usable) {
       report(*fault++);
       continue;

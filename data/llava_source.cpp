@@ -103,6 +103,21 @@ LlavaSource::LlavaSource(const Config& config, FileDepth files, FaultPolicy poli
   train_.skipped = SkippedRows(faults.RowsOf(config_.data.train), train_size());
   held_out_.skipped = SkippedRows(faults.RowsOf(config_.data.held_out), held_out_size());
   skipped_lines_ = faults.SkippedLines();
+  if (config_.data.group_by == GroupBy::kModalityLength) grouped_ = MakeGroupedOrder();
+}
+
+std::unique_ptr<const GroupedOrder> LlavaSource::MakeGroupedOrder() const {
+  std::vector<RowForm> rows;
+  for (std::int64_t row = 0; row < train_size(); ++row) {
+    // A skipped row is drawn as the one that replaces it.
+    const auto used = static_cast<std::size_t>(train_.skipped.Substitute(row));
+    RowForm& form = rows.emplace_back(RowForm{0, train_.num_tokens[used]});
+    const auto& files = train_.set.rows[used].files;
+    for (std::size_t field = 0; field < files.size(); ++field) {
+      if (!files[field].empty()) form.fields |= std::uint64_t{1} << field % 64;
+    }
+  }
+  return std::make_unique<const GroupedOrder>(config_.run.seed, config_.global_batch(), rows);
 }
 
 std::shared_ptr<const Inputs> LlavaSource::Load(const std::string& module, int dp,
@@ -172,6 +187,23 @@ Inputs LlavaSource::LoadWhole(const Round& round) {
   return inputs;
 }
 
+std::vector<StepShape> LlavaSource::ShapesOf(const Round& round) const {
+  const CountedSet& counted = SetOf(round);
+  const std::int64_t num_samples = config_.samples_per_microbatch() * round.microbatches;
+  std::vector<StepShape> shapes;
+  for (std::int64_t k = 0; k < num_samples; ++k) {
+    const std::int64_t row = RowOf(round, k);
+    if (row < 0) continue;
+    const auto at = static_cast<std::size_t>(row);
+    StepShape& shape = shapes.emplace_back(StepShape{
+        .samples = 1, .tokens = counted.num_tokens[at], .labels = counted.num_labels[at]});
+    for (std::size_t i = 0; i < encoders_.size(); ++i) {
+      shape.items[encoders_[i]->name] = std::ssize(counted.set.rows[at].files[i]);
+    }
+  }
+  return shapes;
+}
+
 std::int64_t LlavaSource::CountSkipped(const Round& round) const {
   const CountedSet& counted = SetOf(round);
   if (counted.skipped.count() == 0) return 0;
@@ -193,6 +225,7 @@ std::string LlavaSource::SkippedText() const {
 std::int64_t LlavaSource::DrawnRow(const Round& round, std::int64_t k) const {
   const std::int64_t size = std::ssize(SetOf(round).set.rows);
   if (!round.train) return k < size ? k : -1;
+  if (grouped_) return grouped_->RowsOf(round.step)->at(static_cast<std::size_t>(k));
   const std::int64_t place = round.step * config_.global_batch() + k;
   return SampleOrder(config_.run.seed, place / size, place % size, size);
 }

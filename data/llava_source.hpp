@@ -1,7 +1,8 @@
 // The inputs of every module of a run, sharded by the module's layout.
 //
 // Sample k of a training round of step s, k in [0, global batch), is the row at place s *
-// global_batch + k of the endless shuffled order. Sample k of an evaluation round is row k of the
+// global_batch + k of the endless shuffled order, or with data.group_by row k of step s in
+// data/grouped_order.hpp. Sample k of an evaluation round is row k of the
 // held-out file, and empty beyond its end. In training, the next used row of the file replaces a
 // skipped row (data.on_error); in an evaluation no row does. Microbatch u holds samples [u * N, (u
 // + 1) * N). The rows of a step thus depend on the seed and the global batch, never on a layout.
@@ -16,8 +17,10 @@
 #include "configs/config.hpp"
 #include "data/counted_set.hpp"
 #include "data/fault_tally.hpp"
+#include "data/grouped_order.hpp"
 #include "data/llava.hpp"
 #include "data/sample.hpp"
+#include "kinds/work.hpp"
 #include "layout/route.hpp"
 #include "modules/stage_program.hpp"
 
@@ -53,6 +56,9 @@ class LlavaSource : public InputSource {
   /// for the reference of `troupe verify`. Sample numbers are k.
   Inputs LoadWhole(const Round& round);
 
+  /// Returns the shape of each sample of the round, without padding.
+  std::vector<StepShape> ShapesOf(const Round& round) const;
+
   /// Returns the number of the round's samples whose row is skipped. In training another row
   /// replaces each of them; in an evaluation none does.
   std::int64_t CountSkipped(const Round& round) const;
@@ -76,6 +82,8 @@ class LlavaSource : public InputSource {
  private:
   using Samples = std::vector<NumberedSample>;
 
+  /// The order of the training rows that data.group_by asks for.
+  std::unique_ptr<const GroupedOrder> MakeGroupedOrder() const;
   const CountedSet& SetOf(const Round& round) const { return round.train ? train_ : held_out_; }
   /// Returns the row of sample k in the order, -1 beyond the end of the held-out file.
   std::int64_t DrawnRow(const Round& round, std::int64_t k) const;
@@ -98,6 +106,7 @@ class LlavaSource : public InputSource {
   SampleFormat format_;
   CountedSet train_;
   CountedSet held_out_;
+  std::unique_ptr<const GroupedOrder> grouped_;  ///< null without data.group_by
   std::vector<std::string> skipped_lines_;
 };
 

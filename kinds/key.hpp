@@ -24,6 +24,7 @@ enum class ValueType {
   kTokenizer,  ///< "bytes", or "sentencepiece:" or "hf:" and such a path
   kWeights,    ///< "hf:" and the path of a folder
   kWord,       ///< one of KeyText::words
+  kWords,      ///< a list of KeyText::words, each at most once, possibly empty
   kRanks,      ///< "4-7", "0-2,5" or a list; order kept
   kStages,     ///< "balanced" or a list of layer counts
   kWindow,     ///< "step" or a count

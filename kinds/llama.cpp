@@ -151,9 +151,10 @@ void AddLayer(const LlamaConfig& llama, const std::string& layer, ParameterList&
         llama.kv_heads;
   }
   if (llama.attention_bias != AttentionBias::kNone) {
-    list.Add(attention + "q_proj.bias", {llama.query_width()}, Cut::kRows);
-    for (const char* name : {"k_proj.bias", "v_proj.bias"}) {
-      list.Add(attention + name, {llama.key_width()}, Cut::kKeyValueRows).kv_heads = llama.kv_heads;
+    list.AddBias(attention + "q_proj", llama.query_width(), Cut::kRows);
+    for (const char* name : {"k_proj", "v_proj"}) {
+      list.AddBias(attention + name, llama.key_width(), Cut::kKeyValueRows).kv_heads =
+          llama.kv_heads;
     }
   }
   if (llama.head_norms) {
@@ -161,7 +162,7 @@ void AddLayer(const LlamaConfig& llama, const std::string& layer, ParameterList&
     list.AddNormWeight(attention + "k_norm", llama.head_size(), Cut::kSummed);
   }
   list.AddWeight(attention + "o_proj", hidden, llama.query_width(), Cut::kColumns, residual);
-  if (llama.attention_bias == AttentionBias::kAll) list.Add(attention + "o_proj.bias", {hidden});
+  if (llama.attention_bias == AttentionBias::kAll) list.AddBias(attention + "o_proj", hidden);
   list.AddNormWeight(layer + ".post_attention_layernorm", hidden);
   list.AddWeight(layer + ".mlp.gate_proj", llama.mlp_hidden, hidden, Cut::kRows);
   list.AddWeight(layer + ".mlp.up_proj", llama.mlp_hidden, hidden, Cut::kRows);
@@ -170,8 +171,7 @@ void AddLayer(const LlamaConfig& llama, const std::string& layer, ParameterList&
 
 /// If a tied head and the embedding are on different stages, each has a copy.
 void AddEmbedding(const LlamaConfig& llama, const StagePlace& stage, ParameterList& list) {
-  ParameterSpec& spec = list.AddNormal("embed_tokens.weight", {llama.vocab, llama.hidden},
-                                       InverseRoot(llama.hidden), Cut::kRows);
+  ParameterSpec& spec = list.AddEmbedding("embed_tokens", llama.vocab, llama.hidden, Cut::kRows);
   spec.tied = llama.tied_head && !(stage.first && stage.last);
   spec.tied_copy = spec.tied && !stage.first;
 }

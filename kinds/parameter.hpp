@@ -4,6 +4,7 @@
 
 #include <cmath>
 #include <cstdint>
+#include <initializer_list>
 #include <string>
 #include <utility>
 #include <vector>
@@ -24,6 +25,35 @@ enum class Cut {
 
 enum class Initial { kZeros, kOnes, kNormal };
 
+/// A fact about a parameter by which rules such as optimizer.no_decay choose. A parameter may have
+/// several: the bias of a LayerNorm has kBias and kNorm.
+enum class Trait : std::uint8_t {
+  kBias,
+  kNorm,            ///< weight or bias of a LayerNorm or RMSNorm
+  kClassEmbedding,  ///< the row that a vision transformer puts before its patches
+  kEmbedding        ///< a table with a row for each token or position
+};
+/// In the order of Trait.
+inline const std::vector<std::string> kTraitWords = {"bias", "norm", "class_embedding",
+                                                     "embedding"};
+
+/// A set of traits.
+class Traits {
+ public:
+  constexpr Traits() = default;
+  constexpr Traits(std::initializer_list<Trait> traits) {
+    for (const Trait trait : traits) Add(trait);
+  }
+  constexpr void Add(Trait trait) { bits_ |= 1U << static_cast<unsigned>(trait); }
+  constexpr bool Has(Trait trait) const { return Meets({trait}); }
+  /// Returns whether the two sets share a trait.
+  constexpr bool Meets(Traits other) const { return (bits_ & other.bits_) != 0; }
+  friend constexpr bool operator==(const Traits&, const Traits&) = default;
+
+ private:
+  unsigned bits_ = 0;
+};
+
 struct ParameterSpec {
   std::string name;  ///< "language.layers.0.self_attn.q_proj.weight"
   Shape shape;       ///< of the whole tensor; linear weights are [out, in]
@@ -31,7 +61,8 @@ struct ParameterSpec {
   Initial initial = Initial::kZeros;
   double std = 0.0;           ///< with kNormal
   std::int64_t kv_heads = 0;  ///< with kKeyValueRows
-  std::string module = {};    ///< the module whose optimizer settings apply
+  std::string part = {};      ///< the module or projector that it belongs to
+  Traits traits = {};
   bool frozen = false;
   bool from_folder = false;  ///< starts from a Hugging Face folder, not from `initial`
   bool tied_copy = false;    ///< the head's copy of an embedding that another stage owns
@@ -42,23 +73,25 @@ struct ParameterSpec {
 
 inline double InverseRoot(std::int64_t n) { return 1.0 / std::sqrt(static_cast<double>(n)); }
 
-/// Collects the parameters of one module or projector. Prefixes their names.
+/// Collects the parameters of one module or projector, whose name is the prefix of theirs.
 class ParameterList {
  public:
-  ParameterList(std::vector<ParameterSpec>& specs, std::string prefix, std::string module,
-                bool frozen)
-      : specs_(specs), prefix_(std::move(prefix)), module_(std::move(module)), frozen_(frozen) {}
+  ParameterList(std::vector<ParameterSpec>& specs, std::string part, bool frozen)
+      : specs_(specs), part_(std::move(part)), frozen_(frozen) {}
 
-  /// Adds a parameter that starts at zero.
-  ParameterSpec& Add(const std::string& name, Shape shape, Cut cut = Cut::kNone) {
-    return specs_.emplace_back(ParameterSpec{.name = prefix_ + "." + name,
-                                             .shape = std::move(shape),
-                                             .cut = cut,
-                                             .module = module_,
-                                             .frozen = frozen_});
+  /// Adds NAME.bias [size], which starts at zero.
+  ParameterSpec& AddBias(const std::string& name, std::int64_t size, Cut cut = Cut::kNone) {
+    return Add(name + ".bias", {size}, {Trait::kBias}, cut);
+  }
+  /// Adds a table NAME.weight [rows, width] with standard deviation 1 / sqrt(width).
+  ParameterSpec& AddEmbedding(const std::string& name, std::int64_t rows, std::int64_t width,
+                              Cut cut = Cut::kNone) {
+    ParameterSpec& spec = AddNormal(name + ".weight", {rows, width}, InverseRoot(width), cut);
+    spec.traits = {Trait::kEmbedding};
+    return spec;
   }
   ParameterSpec& AddNormal(const std::string& name, Shape shape, double std, Cut cut = Cut::kNone) {
-    ParameterSpec& spec = Add(name, std::move(shape), cut);
+    ParameterSpec& spec = Add(name, std::move(shape), {}, cut);
     spec.initial = Initial::kNormal;
     spec.std = std;
     return spec;
@@ -69,17 +102,26 @@ class ParameterList {
     return AddNormal(name + ".weight", {out, in}, InverseRoot(in) * scale, cut);
   }
   void AddNormWeight(const std::string& name, std::int64_t hidden, Cut cut = Cut::kNone) {
-    Add(name + ".weight", {hidden}, cut).initial = Initial::kOnes;
+    Add(name + ".weight", {hidden}, {Trait::kNorm}, cut).initial = Initial::kOnes;
   }
   void AddLayerNorm(const std::string& name, std::int64_t hidden) {
     AddNormWeight(name, hidden);
-    Add(name + ".bias", {hidden});
+    AddBias(name, hidden).traits.Add(Trait::kNorm);
   }
 
  private:
+  /// Adds a parameter that starts at zero.
+  ParameterSpec& Add(const std::string& name, Shape shape, Traits traits, Cut cut) {
+    return specs_.emplace_back(ParameterSpec{.name = part_ + "." + name,
+                                             .shape = std::move(shape),
+                                             .cut = cut,
+                                             .part = part_,
+                                             .traits = traits,
+                                             .frozen = frozen_});
+  }
+
   std::vector<ParameterSpec>& specs_;
-  std::string prefix_;
-  std::string module_;
+  std::string part_;
   bool frozen_;
 };
 

@@ -199,7 +199,7 @@ void PatchEncoder::AddPatchWeight(ParameterList& list) const {
 }
 
 void PatchEncoder::AddPositions(std::int64_t number, ParameterList& list) const {
-  list.AddNormal("embeddings.position_embedding.weight", {number, hidden}, InverseRoot(hidden));
+  list.AddEmbedding("embeddings.position_embedding", number, hidden);
 }
 
 void PatchEncoder::AddParameters(const StagePlace& stage, ParameterList& list) const {
@@ -213,15 +213,15 @@ void PatchEncoder::AddParameters(const StagePlace& stage, ParameterList& list) c
       list.AddWeight(attention + name, hidden, hidden, Cut::kRows);
     }
     for (const char* name : {"q_proj", "k_proj", "v_proj"}) {
-      list.Add(attention + name + ".bias", {hidden}, Cut::kRows);
+      list.AddBias(attention + name, hidden, Cut::kRows);
     }
     list.AddWeight(attention + "out_proj", hidden, hidden, Cut::kColumns, residual);
-    list.Add(attention + "out_proj.bias", {hidden});
+    list.AddBias(attention + "out_proj", hidden);
     list.AddLayerNorm(prefix + ".layer_norm2", hidden);
     list.AddWeight(prefix + ".mlp.fc1", mlp_hidden, hidden, Cut::kRows);
-    list.Add(prefix + ".mlp.fc1.bias", {mlp_hidden}, Cut::kRows);
+    list.AddBias(prefix + ".mlp.fc1", mlp_hidden, Cut::kRows);
     list.AddWeight(prefix + ".mlp.fc2", hidden, mlp_hidden, Cut::kColumns, residual);
-    list.Add(prefix + ".mlp.fc2.bias", {hidden});
+    list.AddBias(prefix + ".mlp.fc2", hidden);
   }
   if (stage.last && final_norm) list.AddLayerNorm("post_layernorm", hidden);
 }

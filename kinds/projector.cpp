@@ -9,14 +9,14 @@ namespace troupe {
 void AddProjectorParameters(const ProjectorShape& shape, ParameterList& list) {
   if (shape.kind == ProjectorKind::kLinear) {
     list.AddWeight("linear", shape.out, shape.in, Cut::kNone);
-    list.Add("linear.bias", {shape.out});
+    list.AddBias("linear", shape.out);
     return;
   }
   if (shape.kind == ProjectorKind::kPixelShuffle) list.AddLayerNorm("layer_norm", shape.in);
   list.AddWeight("linear_1", shape.hidden, shape.in, Cut::kRows);
-  list.Add("linear_1.bias", {shape.hidden}, Cut::kRows);
+  list.AddBias("linear_1", shape.hidden, Cut::kRows);
   list.AddWeight("linear_2", shape.out, shape.hidden, Cut::kColumns);
-  list.Add("linear_2.bias", {shape.out});
+  list.AddBias("linear_2", shape.out);
 }
 
 void CountProjector(const ProjectorShape& shape, std::int64_t rows, FlopCounter& count) {

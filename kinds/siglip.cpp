@@ -45,7 +45,7 @@ const ModuleKind kSiglip = {.word = "siglip",
 void SiglipConfig::AddParameters(const StagePlace& stage, ParameterList& list) const {
   if (stage.first) {
     AddPatchWeight(list);
-    list.Add("embeddings.patch_embedding.bias", {hidden});
+    list.AddBias("embeddings.patch_embedding", hidden);
     AddPositions(num_patches(), list);
   }
   PatchEncoder::AddParameters(stage, list);

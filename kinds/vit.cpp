@@ -56,7 +56,8 @@ void VitConfig::Check(ModuleCheck& check) const {
 
 void VitConfig::AddParameters(const StagePlace& stage, ParameterList& list) const {
   if (stage.first) {
-    list.AddNormal("embeddings.class_embedding", {hidden}, InverseRoot(hidden));
+    list.AddNormal("embeddings.class_embedding", {hidden}, InverseRoot(hidden)).traits = {
+        Trait::kClassEmbedding};
     AddPatchWeight(list);
     AddPositions(num_patches() + 1, list);
     list.AddLayerNorm("pre_layrnorm", hidden);

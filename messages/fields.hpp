@@ -42,7 +42,7 @@ inline auto Fields(LossSums& x) {
 inline auto Fields(ForwardPass& x) {
   return std::tie(x.unit, x.train, x.loss_scale, x.inputs, x.data);
 }
-inline auto Fields(ReducedGradients& x) { return std::tie(x.squared_norm); }
+inline auto Fields(ReducedGradients& x) { return std::tie(x.squared_norm, x.squared_norms); }
 inline auto Fields(ForwardResult& x) { return std::tie(x.outputs, x.loss); }
 inline auto Fields(BackwardPass& x) { return std::tie(x.unit, x.gradients, x.split_weights); }
 inline auto Fields(BackwardResult& x) { return std::tie(x.gradients); }

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -128,8 +129,9 @@ inline auto Fields(UpdateRound& x) { return std::tie(x.round, x.step, x.wait, x.
 struct SquaredNorm {
   std::int64_t round = 0;
   double value = 0.0;
+  std::map<std::string, double> parts = {};  ///< the same, by module or projector
 };
-inline auto Fields(SquaredNorm& x) { return std::tie(x.round, x.value); }
+inline auto Fields(SquaredNorm& x) { return std::tie(x.round, x.value, x.parts); }
 
 /// From the Director: the answers of the other Updates. It does not wait for the receiver's own
 /// answer, so that the last Update to finish need not wait for this. Answered when the parameters

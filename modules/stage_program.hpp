@@ -63,6 +63,14 @@ struct LossSums {
   std::int64_t content_correct = 0;
   std::int64_t sequence_tokens = 0;  ///< all that were read, text and image, without padding
   LossSums& operator+=(const LossSums& other);
+  /// Return the shares of tokens, and of those in content words, that were predicted; 0 without any.
+  double accuracy() const { return Share(correct, tokens); }
+  double content_accuracy() const { return Share(content_correct, content_tokens); }
+
+ private:
+  static double Share(std::int64_t part, std::int64_t whole) {
+    return whole > 0 ? static_cast<double>(part) / static_cast<double>(whole) : 0.0;
+  }
 };
 
 /// A unit is a microbatch, or a window of them for a colocated encoder. Counted from the start of
@@ -100,6 +108,7 @@ struct BackwardResult {
 struct ReducedGradients {
   /// This shard's share of the squared norm: over all shards each element counts once.
   double squared_norm = 0.0;
+  std::map<std::string, double> squared_norms = {};    ///< the same, by module or projector
   std::function<void(ReducedGradients&)> finish = {};  ///< as ForwardResult::finish
 };
 

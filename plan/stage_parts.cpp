@@ -150,13 +150,11 @@ std::vector<ParameterSpec> StageParameters(const Config& config, const std::stri
         (part.module ? part.module->weights : part.edge->through->weights).has_value();
     if (part.module) {
       const ModuleConfig& own = *part.module;
-      ParameterList list(specs, own.name, own.name, own.frozen);
+      ParameterList list(specs, own.name, own.frozen);
       own.model->AddParameters(PlaceOf(own, part.pp), list);
     } else {
       const EdgeConfig& edge = *part.edge;
-      const bool here = edge.through->on == ProjectorEnd::kFrom;
-      ParameterList list(specs, ProjectorName(edge), here ? edge.from : edge.to,
-                         edge.through->frozen);
+      ParameterList list(specs, ProjectorName(edge), edge.through->frozen);
       AddProjectorParameters(ProjectorShapeOf(config, edge), list);
     }
     for (std::size_t i = first; i < specs.size(); ++i) specs[i].from_folder = from_folder;

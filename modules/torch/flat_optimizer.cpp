@@ -35,15 +35,28 @@ void StepAdamW(const AdamWStep& step, const FlatRun& run, bool portable) {
   if (run.rounded.defined()) at::Tensor(run.rounded).copy_(run.values);
 }
 
-ReducedGradients SumOfSquares(const std::vector<at::Tensor>& parts) {
-  if (parts.empty()) return {};
+ReducedGradients SumOfSquares(const std::vector<PartGradient>& gradients) {
+  if (gradients.empty()) return {};
   std::vector<at::Tensor> norms;
-  for (const at::Tensor& part : parts) norms.push_back(at::linalg_vector_norm(part));
-  const at::Tensor sum = at::stack(norms).to(at::kDouble).square().sum();
-  if (sum.device().is_cpu()) return {*sum.data_ptr<double>()};
-  return {0.0, [home = BringHome(sum)](ReducedGradients& done) {
-            done.squared_norm = *home.data_ptr<double>();
-          }};
+  std::vector<std::string> parts;
+  for (const PartGradient& gradient : gradients) {
+    norms.push_back(at::linalg_vector_norm(gradient.values));
+    parts.push_back(gradient.part);
+  }
+  const at::Tensor squares = at::stack(norms).to(at::kDouble).square();
+  const at::Tensor home = BringHome(at::cat({squares.sum().view({1}), squares}));
+  const auto fill = [home, parts](ReducedGradients& done) {
+    const auto* next = home.data_ptr<double>();
+    done.squared_norm = *next++;
+    for (const std::string& part : parts) done.squared_norms[part] += *next++;
+  };
+  ReducedGradients result;
+  if (squares.device().is_cpu()) {
+    fill(result);
+  } else {
+    result.finish = fill;
+  }
+  return result;
 }
 
 }  // namespace troupe

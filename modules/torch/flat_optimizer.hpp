@@ -1,6 +1,7 @@
 // Operations on the flat tensors of a parameter store as a whole, once per step.
 #pragma once
 
+#include <string>
 #include <torch/types.h>
 #include <vector>
 
@@ -23,7 +24,14 @@ struct FlatRun {
 /// no temporary tensors.
 void StepAdamW(const AdamWStep& step, const FlatRun& run, bool portable);
 
-/// Sum of the squares of all elements; on a device known when it has run.
-ReducedGradients SumOfSquares(const std::vector<at::Tensor>& parts);
+/// The gradient of a parameter of a module or projector, flat.
+struct PartGradient {
+  std::string part;
+  at::Tensor values;
+};
+
+/// Sum of the squares of all elements, and of those of each part; on a device known when it has
+/// run.
+ReducedGradients SumOfSquares(const std::vector<PartGradient>& gradients);
 
 }  // namespace troupe

@@ -11,20 +11,17 @@
 #include "modules/initial_values.hpp"
 #include "modules/tensor_pieces.hpp"
 #include "modules/torch/tensors.hpp"
+#include "plan/optimizer_settings.hpp"
 
 namespace troupe {
 namespace {
 
-/// Learning rate and weight decay of a module's parameters at one step.
+/// Learning rate and weight decay of a parameter at one step.
 AdamWStep StepOf(const Config& config, const ParameterSpec& spec, const UpdateStep& step) {
   const OptimizerConfig& all = config.optimizer;
-  const OptimizerOverride& own = FindModule(config, spec.module).optimizer;
-  const double highest = own.learning_rate.value_or(all.learning_rate);
-  const double lowest = own.min_learning_rate.value_or(all.min_learning_rate);
   AdamWStep result;
-  result.learning_rate = lowest + step.schedule * (highest - lowest);
-  // Norm weights, biases and other vectors do not decay.
-  result.weight_decay = spec.shape.size() > 1 ? own.weight_decay.value_or(all.weight_decay) : 0.0;
+  result.learning_rate = SettingsOf(config, spec.part).RateAt(step.schedule);
+  result.weight_decay = WeightDecayOf(config, spec);
   result.beta1 = all.beta1;
   result.beta2 = all.beta2;
   result.epsilon = all.epsilon;
@@ -185,10 +182,10 @@ ReducedGradients ParameterStore::ReduceGradients(const ShardGroups& groups) {
           [](const ParameterSpec& spec) { return spec.cut == Cut::kKeyValueRows; });
   SumOver(*groups.summed, [](const ParameterSpec& spec) { return spec.cut == Cut::kSummed; });
   SumOver(*groups.tied, [](const ParameterSpec& spec) { return spec.tied; });
-  std::vector<at::Tensor> owned;
+  std::vector<PartGradient> owned;
   for (const Entry& entry : entries_) {
     if (entry.spec.frozen || !entry.owner) continue;
-    owned.push_back(gradients_.narrow(0, entry.offset, entry.size));
+    owned.push_back({entry.spec.part, gradients_.narrow(0, entry.offset, entry.size)});
   }
   return SumOfSquares(owned);
 }

@@ -201,9 +201,8 @@ void Reference::State::UpdateOne(Parameter& parameter, double clip, double sched
   const double highest = parameter.rates.learning_rate.value_or(all.learning_rate);
   const double lowest = parameter.rates.min_learning_rate.value_or(all.min_learning_rate);
   const double rate = lowest + schedule * (highest - lowest);
-  // Biases, norms and the class embedding do not decay: they are vectors.
-  const double decay =
-      parameter.value.dim() > 1 ? parameter.rates.weight_decay.value_or(all.weight_decay) : 0.0;
+  const bool decays = !parameter.traits.Meets(all.no_decay);
+  const double decay = decays ? parameter.rates.weight_decay.value_or(all.weight_decay) : 0.0;
 
   const Tensor gradient = parameter.gradient * clip;
   Tensor& m = parameter.first_moment;

@@ -13,7 +13,8 @@ using at::Tensor;
 
 void Refuse(const std::string& text) { throw std::invalid_argument(text); }
 
-void Maker::Add(const std::string& name, const Tensor& value, bool kept_exact) const {
+void Maker::Add(const std::string& name, Traits traits, const Tensor& value,
+                bool kept_exact) const {
   const at::ScalarType dtype = TypeOf(precision);
   Parameter& parameter = parameters[name];
   parameter.rounded = precision == Precision::kBFloat16 && !kept_exact;
@@ -22,36 +23,38 @@ void Maker::Add(const std::string& name, const Tensor& value, bool kept_exact) c
   parameter.value = parameter.rounded ? RoundedTo(precision, parameter.kept) : parameter.kept;
   parameter.value.requires_grad_(!frozen);
   parameter.rates = rates;
+  parameter.traits = traits;
   if (frozen) return;
   for (Tensor* zero : {&parameter.gradient, &parameter.first_moment, &parameter.second_moment}) {
     *zero = at::zeros_like(value, value.options().dtype(dtype));
   }
 }
 
-void Maker::Normal(const std::string& name, at::IntArrayRef shape, double std) const {
+void Maker::Normal(const std::string& name, at::IntArrayRef shape, double std,
+                   Traits traits) const {
   Tensor value = at::empty(shape, at::kDouble);
   const std::uint64_t key = ParameterKey(seed, name);
   double* elements = value.data_ptr<double>();
   for (std::int64_t i = 0; i < value.numel(); ++i) {
     elements[i] = static_cast<double>(NormalAt(key, static_cast<std::uint64_t>(i))) * std;
   }
-  Add(name, value);
+  Add(name, traits, value);
 }
 
-void Maker::Embedding(const std::string& name, at::IntArrayRef shape) const {
-  Normal(name, shape, 1.0 / std::sqrt(static_cast<double>(shape.back())));
+void Maker::Embedding(const std::string& name, at::IntArrayRef shape, Traits traits) const {
+  Normal(name, shape, 1.0 / std::sqrt(static_cast<double>(shape.back())), traits);
 }
 
 void Maker::Norm(const std::string& name, std::int64_t hidden, bool bias) const {
-  Add(name + ".weight", at::ones({hidden}, at::kDouble), /*kept_exact=*/!bias);
-  if (bias) Add(name + ".bias", at::zeros({hidden}, at::kDouble));
+  Add(name + ".weight", {Trait::kNorm}, at::ones({hidden}, at::kDouble), /*kept_exact=*/!bias);
+  if (bias) Add(name + ".bias", {Trait::kNorm, Trait::kBias}, at::zeros({hidden}, at::kDouble));
 }
 
 void Maker::Linear(const std::string& name, std::int64_t out, std::int64_t in, bool bias,
                    std::int64_t branches) const {
   const double fan = static_cast<double>(in) * static_cast<double>(branches);
   Normal(name + ".weight", {out, in}, 1.0 / std::sqrt(fan));
-  if (bias) Add(name + ".bias", at::zeros({out}, at::kDouble));
+  if (bias) Add(name + ".bias", {Trait::kBias}, at::zeros({out}, at::kDouble));
 }
 
 void Maker::EncoderLayers(const ModuleConfig& module) const {
@@ -104,11 +107,11 @@ void SetFromKept(Parameter& parameter, Precision precision) {
 
 Parameters MakeParameters(const Config& config) {
   Parameters parameters;
-  const auto maker = [&](bool frozen, const ModuleConfig& module) {
-    return Maker{config.run.seed, config.run.precision, frozen, module.optimizer, parameters};
+  const auto maker = [&](bool frozen, const OptimizerOverride& rates) {
+    return Maker{config.run.seed, config.run.precision, frozen, rates, parameters};
   };
   for (const ModuleConfig& module : config.modules) {
-    TorchKindOf(module).reference.add_parameters(module, maker(module.frozen, module));
+    TorchKindOf(module).reference.add_parameters(module, maker(module.frozen, module.optimizer));
   }
   for (const EdgeConfig& edge : config.edges) {
     const ModuleConfig& from = Source(config, edge);
@@ -121,9 +124,13 @@ Parameters MakeParameters(const Config& config) {
              ": expected equal hidden sizes without a projector, got " + std::to_string(in) +
              " and " + std::to_string(out));
     }
-    // The optimizer's values are those of the module on whose devices the projector lives.
-    const Maker make =
-        maker(edge.through->frozen, edge.through->on == ProjectorEnd::kFrom ? from : to);
+    // A projector without values of its own has those of the module on whose devices it lives.
+    const ModuleConfig& host = edge.through->on == ProjectorEnd::kFrom ? from : to;
+    OptimizerOverride rates = edge.through->optimizer;
+    if (!rates.learning_rate) rates.learning_rate = host.optimizer.learning_rate;
+    if (!rates.min_learning_rate) rates.min_learning_rate = host.optimizer.min_learning_rate;
+    if (!rates.weight_decay) rates.weight_decay = host.optimizer.weight_decay;
+    const Maker make = maker(edge.through->frozen, rates);
     const std::string name = reference::ProjectorName(edge);
     if (edge.through->kind == ProjectorKind::kLinear) {
       make.Linear(name + ".linear", out, in, true);

@@ -19,7 +19,8 @@ struct Parameter {
   at::Tensor gradient;       ///< of the last step, before clipping; undefined when frozen
   at::Tensor first_moment;   ///< undefined when frozen
   at::Tensor second_moment;  ///< undefined when frozen
-  OptimizerOverride rates;   ///< of the module it belongs to
+  OptimizerOverride rates;   ///< of the module or projector it belongs to
+  Traits traits;             ///< what optimizer.no_decay goes by
 
   bool rounded = false;  ///< `value` is `kept` rounded to bfloat16
 
@@ -40,11 +41,13 @@ struct Maker {
 
   /// `kept_exact`: a run in bfloat16 computes with the value as it is kept: in float32 if it trains,
   /// in bfloat16 if it is frozen.
-  void Add(const std::string& name, const at::Tensor& value, bool kept_exact = false) const;
+  void Add(const std::string& name, Traits traits, const at::Tensor& value,
+           bool kept_exact = false) const;
   /// Random values, which follow from the seed and the name.
-  void Normal(const std::string& name, at::IntArrayRef shape, double std) const;
+  void Normal(const std::string& name, at::IntArrayRef shape, double std, Traits traits = {}) const;
   /// Of standard deviation 1 / sqrt(last dimension).
-  void Embedding(const std::string& name, at::IntArrayRef shape) const;
+  void Embedding(const std::string& name, at::IntArrayRef shape,
+                 Traits traits = {Trait::kEmbedding}) const;
   /// NAME.weight of ones, and NAME.bias of zeros; a norm that has no bias is kept exact.
   void Norm(const std::string& name, std::int64_t hidden, bool bias) const;
   /// NAME.weight [out, in] and, if asked for, NAME.bias of zeros. `branches`: the residual branches

@@ -16,7 +16,7 @@ void AddSiglip(const ModuleConfig& module, const Maker& make) {
   const std::string embeddings = module.name + ".embeddings";
   make.Normal(embeddings + ".patch_embedding.weight", {h, 3, p, p},
               1.0 / std::sqrt(static_cast<double>(3 * p * p)));
-  make.Add(embeddings + ".patch_embedding.bias", at::zeros({h}, at::kDouble));
+  make.Add(embeddings + ".patch_embedding.bias", {Trait::kBias}, at::zeros({h}, at::kDouble));
   make.Embedding(embeddings + ".position_embedding.weight", {siglip.num_patches(), h});
   make.EncoderLayers(module);
 }

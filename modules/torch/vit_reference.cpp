@@ -13,7 +13,7 @@ void AddVit(const ModuleConfig& module, const Maker& make) {
   const std::int64_t h = vit.hidden;
   const std::int64_t p = vit.patch_size;
   const std::string embeddings = module.name + ".embeddings";
-  make.Embedding(embeddings + ".class_embedding", {h});
+  make.Embedding(embeddings + ".class_embedding", {h}, {Trait::kClassEmbedding});
   make.Normal(embeddings + ".patch_embedding.weight", {h, 3, p, p},
               1.0 / std::sqrt(static_cast<double>(3 * p * p)));
   make.Embedding(embeddings + ".position_embedding.weight", {vit.num_patches() + 1, h});

@@ -93,8 +93,10 @@ class DirectorFixture : public ActorFixture {
   void ReportAll(std::int64_t round) {
     for (std::size_t i = 0; i < stages.size(); ++i) Report(i, {round, 0, {}});
   }
+  /// All of the norm is of "language" but 1 of "vision" for each update.
   void GiveNorm(std::size_t update, std::int64_t round, double value) {
-    Give<UpdateRound>(*updates[update], SquaredNorm{round, value});
+    Give<UpdateRound>(*updates[update],
+                      SquaredNorm{round, value, {{"language", value - 1.0}, {"vision", 1.0}}});
   }
   void GiveNorms(std::int64_t round) {
     for (std::size_t u = 0; u < updates.size(); ++u) GiveNorm(u, round, 1.0);
@@ -204,6 +206,8 @@ TEST_CASE_METHOD(DirectorFixture,
   Give<ApplyUpdate>(*updates[1], UpdateDone{0, 2000});
   REQUIRE(observer->rounds.size() == 1);
   CHECK(observer->rounds[0].gradient_norm == 5.0);
+  CHECK(observer->rounds[0].gradient_norms ==
+        std::map<std::string, double>{{"language", std::sqrt(22.0)}, {"vision", std::sqrt(3.0)}});
   CHECK(observer->rounds[0].clip_coefficient == Approx(0.5));
   CHECK(observer->rounds[0].busy_seconds == Approx(6000e-9));
   CHECK(RoundsBegun() == 2);

@@ -206,7 +206,7 @@ class QueuedProgram : public WrappedProgram {
   }
   ReducedGradients ReduceGradients() override {
     const ReducedGradients inner = program->ReduceGradients();
-    return {0.0, [inner](ReducedGradients& done) {
+    return {0.0, {}, [inner](ReducedGradients& done) {
               done = inner;
               if (inner.finish) inner.finish(done);
             }};

@@ -50,7 +50,12 @@ class UpdateFixture : public ActorFixture {
   /// Squared norms of the shards: 1, 2, 4, 8 times `scale`.
   void FinishReduction(double scale = 1.0) {
     FromSet<GradientsReduced> done;
-    for (const double norm : {1.0, 2.0, 4.0, 8.0}) done.parts.push_back({100, {norm * scale, {}}});
+    for (const double norm : {1.0, 2.0, 4.0, 8.0}) {
+      const double value = norm * scale;
+      const std::string projector = norm < 4.0 ? "vision_to_language" : "audio_to_language";
+      done.parts.push_back(
+          {100, {value, {{"language", 0.75 * value}, {projector, 0.25 * value}}, {}}});
+    }
     Give<ToSet<ReduceGradients>>(devices, done);
   }
   void FinishStep() {
@@ -92,6 +97,9 @@ TEST_CASE_METHOD(UpdateFixture,
   REQUIRE(norm->answers.size() == 1);
   CHECK(norm->answers[0].round == 3);
   CHECK(norm->answers[0].value == 15.0);
+  CHECK(norm->answers[0].parts == std::map<std::string, double>{{"language", 11.25},
+                                                                {"vision_to_language", 0.75},
+                                                                {"audio_to_language", 3.0}});
 }
 
 TEST_CASE_METHOD(UpdateFixture,

@@ -50,9 +50,11 @@ TEST_CASE_METHOD(WireFixture, "numbers travel bit for bit, those that are none i
        {0.0, -0.0, 1.0 / 3.0, std::numeric_limits<double>::infinity(),
         -std::numeric_limits<double>::infinity(), std::numeric_limits<double>::quiet_NaN(),
         std::numeric_limits<double>::denorm_min()}) {
-    const SquaredNorm read = RoundTrip(SquaredNorm{7, value});
+    const SquaredNorm read =
+        RoundTrip(SquaredNorm{7, value, {{"language", 3.5}, {"vision", 0.25}}});
     CHECK(std::bit_cast<std::uint64_t>(read.value) == std::bit_cast<std::uint64_t>(value));
     CHECK(read.round == 7);
+    CHECK(read.parts == std::map<std::string, double>{{"language", 3.5}, {"vision", 0.25}});
   }
 }
 

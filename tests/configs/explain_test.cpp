@@ -148,11 +148,9 @@ TEST_CASE("keys of other programs are answered with ours") {
         "micro_batch_size (in [schedule]) or global_batch (in [schedule])?");
   CHECK(answer("val", "data") == "\"held_out\"?");
   CHECK(answer("train_data", "data") == "\"train\"?");
-  CHECK(answer("epochs", "run") ==
-        "\"steps\"? steps = epochs * rows of data.train / samples in a step; `troupe data check "
-        "CONFIG` prints the rows");
-  CHECK(answer("warmup-ratio", "optimizer") ==
-        "\"warmup_steps\"? warmup_steps = ratio * run.steps");
+  CHECK(answer("num_train_epochs", "run") == "\"epochs\"?");
+  CHECK(answer("warmup_fraction", "optimizer") == "\"warmup_ratio\"?");
+  CHECK(answer("group_by_modality_length", "data") == "\"group_by\"?");
   CHECK(answer("adam_beta2", "run") ==
         "betas (in [optimizer])? it holds both: betas = [BETA1, BETA2]");
   CHECK(answer("minutes", "checkpoint") == "\"every_minutes\"?");

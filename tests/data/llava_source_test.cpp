@@ -230,6 +230,53 @@ TEST_CASE("two encoders of one field each get their own placeholders", "[data]")
   CHECK(Greys(whole.fields.at("vision")).size() == 12);
 }
 
+TEST_CASE("grouped rows are the same in every layout, each once in an epoch", "[data]") {
+  const DataSet data;
+  Config config = Disjoint(data);
+  config.data.group_by = GroupBy::kModalityLength;
+  Config other = MakeConfig(data, Vit("vision", {1}, 1), Llama({0}, 1, 1));
+  other.schedule.micro_batch_size = 4;
+  other.data.group_by = GroupBy::kModalityLength;
+  LlavaSource source(config);
+  LlavaSource resumed(other);  // which begins at the last step
+  REQUIRE(config.global_batch() == other.global_batch());
+  const std::int64_t last = 12;  // 13 steps of 12 samples: 12 epochs of 13 rows
+  CHECK(RowsOfText(source.LoadWhole(TrainRound(last))) ==
+        RowsOfText(resumed.LoadWhole(TrainRound(last))));
+  std::vector<int> seen(13);
+  std::int64_t longest = 0;
+  for (std::int64_t step = 0; step <= last; ++step) {
+    const Inputs whole = source.LoadWhole(TrainRound(step));
+    for (const int row : RowsOfText(whole)) ++seen.at(static_cast<std::size_t>(row));
+    std::int64_t before = 1000;
+    for (const StepShape& shape : source.ShapesOf(TrainRound(step))) {
+      CHECK(shape.tokens <= before);
+      before = shape.tokens;
+      longest = std::max(longest, shape.tokens);
+    }
+  }
+  CHECK(seen == std::vector<int>(13, 12));
+  CHECK(longest > 1);
+}
+
+TEST_CASE("the shapes of a round's samples add up to what its shards hold", "[data]") {
+  const DataSet data;
+  LlavaSource source(Disjoint(data));
+  const Inputs whole = source.LoadWhole(TrainRound(2));
+  std::int64_t tokens = 0;
+  std::int64_t labels = 0;
+  std::int64_t images = 0;
+  for (const StepShape& shape : source.ShapesOf(TrainRound(2))) {
+    CHECK(shape.samples == 1);
+    tokens += shape.tokens;
+    labels += shape.labels;
+    images += shape.items.at("vision");
+  }
+  CHECK(tokens == whole.num_tokens);
+  CHECK(labels == source.CountValidTokens(TrainRound(2)));
+  CHECK(images == std::ssize(whole.fields.at("vision").lengths));
+}
+
 TEST_CASE("many threads may load at once", "[data]") {
   const DataSet data;
   LlavaSource source(Disjoint(data));

@@ -72,9 +72,9 @@ struct AudioConfig : ModelOf<AudioConfig, kAudio> {
     for (std::int64_t i = stage.layers.begin; i < stage.layers.end; ++i) {
       const std::string layer = "layers." + std::to_string(i);
       list.AddWeight(layer + ".fc1", 2 * hidden, hidden, Cut::kRows);
-      list.Add(layer + ".fc1.bias", {2 * hidden}, Cut::kRows);
+      list.AddBias(layer + ".fc1", 2 * hidden, Cut::kRows);
       list.AddWeight(layer + ".fc2", hidden, 2 * hidden, Cut::kColumns);
-      list.Add(layer + ".fc2.bias", {hidden});
+      list.AddBias(layer + ".fc2", hidden);
     }
   }
   friend bool operator==(const AudioConfig&, const AudioConfig&) = default;

@@ -106,6 +106,7 @@ Features FeaturesOf(const Config& config, std::int64_t steps) {
   AddPlacements(config, features);
   features.insert(ToString(config.schedule.kind));
   features.insert(config.optimizer.clip_norm > 0.0 ? "clipping" : "no clipping");
+  if (config.data.group_by != GroupBy::kNone) features.insert("recipe");
   LlavaSource source(config);
   for (std::int64_t step = 0; step < steps; ++step) {
     const Round round{step, true, step, config.schedule.microbatches, 1.0};

@@ -290,6 +290,15 @@ Setups Recomputation() {
   };
 }
 
+/// The keys of training recipes.
+Setups Recipes() {
+  return {
+      Setup(Disjoint({.tp = 2, .dp = 2}), {.tp = 2, .dp = 2}).Recipe().Quick().Float32(),
+      Setup(Colocated({.dp = 4}), {.tp = 2, .pp = 2}).ProjectorAtLanguage().Recipe(),
+      Setup(Inline(), {.pp = 2, .dp = 2}).TiedHead().Recipe(),
+  };
+}
+
 /// What of an encoder is away while the language model computes.
 Setups Offloading() {
   const auto parameters = Offload::kParameters;
@@ -319,8 +328,9 @@ Setups Offloading() {
 
 Setups Matrix() {
   Setups all;
-  for (const Setups& part : {Cuts(), Fans(), Models(), Freezing(), Arrangements(), Sharing(),
-                             Inlined(), Pairs(), Schedules(), Recomputation(), Offloading()}) {
+  for (const Setups& part :
+       {Cuts(), Fans(), Models(), Freezing(), Arrangements(), Sharing(), Inlined(), Pairs(),
+        Schedules(), Recomputation(), Offloading(), Recipes()}) {
     all.insert(all.end(), part.begin(), part.end());
   }
   return all;

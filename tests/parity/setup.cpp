@@ -136,6 +136,18 @@ Setup& Setup::Note(const std::string& note) {
   return *this;
 }
 
+Setup& Setup::Recipe() {
+  OptimizerConfig& optimizer = config_.optimizer;
+  optimizer.schedule = RateSchedule::kLinear;
+  optimizer.warmup_steps = 0;
+  optimizer.warmup_ratio = 0.2;
+  optimizer.warmup_from_zero = true;
+  optimizer.no_decay = {Trait::kNorm, Trait::kEmbedding};
+  config_.edges.front().through->optimizer = {.learning_rate = 5e-3, .weight_decay = 0.7};
+  config_.data.group_by = GroupBy::kModalityLength;
+  return Note("recipe");
+}
+
 Setup& Setup::Frozen(const std::string& module) {
   Module(module).frozen = true;
   return Note("frozen " + module);

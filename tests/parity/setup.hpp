@@ -41,6 +41,9 @@ class Setup {
   Setup& FeatureLayer(std::int64_t layer);
   Setup& TiedHead();
   Setup& NoClip();
+  /// Rows grouped by modality and length, decay by rule, a projector with values of its own, a
+  /// linear schedule with a warm-up ratio from zero.
+  Setup& Recipe();
   Setup& Layers(const std::string& module, std::int64_t layers);
   Setup& LayersPerStage(const std::string& module, const std::vector<std::int64_t>& layers);
   Setup& Heads(const std::string& module, std::int64_t heads);

@@ -69,15 +69,14 @@ TEST_CASE("linear weights start at 1/sqrt(fan in), the ends of branches smaller"
   CHECK(FindSpec(vision, "vision.encoder.layers.0.mlp.fc1.bias").initial == Initial::kZeros);
 }
 
-TEST_CASE("a projector runs, and takes its settings, at its own end", "[modules]") {
+TEST_CASE("a projector runs at its own end, and is a part of its own, as a module is",
+          "[modules]") {
   const Config config = SmallModulesConfig();
   CHECK(Contains(Names(config, "vision", 0), "vision_to_language.linear_1.weight"));
   CHECK_FALSE(Contains(Names(config, "audio", 0), "audio_to_language.linear_1.weight"));
   const auto language = StageParameters(config, "language", 0);
-  CHECK(FindSpec(language, "audio_to_language.linear_1.weight").module == "language");
-  CHECK(
-      FindSpec(StageParameters(config, "vision", 0), "vision_to_language.linear_1.weight").module ==
-      "vision");
+  CHECK(FindSpec(language, "audio_to_language.linear_1.weight").part == "audio_to_language");
+  CHECK(FindSpec(language, "language.norm.weight").part == "language");
 }
 
 TEST_CASE("stages hold each parameter once, but for the copies of a tied head", "[modules]") {

@@ -321,17 +321,23 @@ LossSums Job::Evaluate(const Inputs& whole) {
 }
 
 double Job::ReduceGradients() {
-  std::vector<double> squares(shards_.size());
+  std::vector<ReducedGradients> reduced(shards_.size());
   std::vector<std::function<void()>> work;
   for (std::size_t i = 0; i < shards_.size(); ++i) {
     work.emplace_back([&, i] {
       ReducedGradients done = shards_[i].program->ReduceGradients();
       if (done.finish) done.finish(done);
-      squares[i] = done.squared_norm;
+      reduced[i] = std::move(done);
     });
   }
   RunThreads(work);
-  return std::accumulate(squares.begin(), squares.end(), 0.0);
+  double sum = 0.0;
+  squares_by_part_.clear();
+  for (const ReducedGradients& shard : reduced) {
+    sum += shard.squared_norm;
+    for (const auto& [part, squares] : shard.squared_norms) squares_by_part_[part] += squares;
+  }
+  return sum;
 }
 
 void Job::Update(const UpdateStep& step) {

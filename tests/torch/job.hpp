@@ -46,6 +46,8 @@ class Job {
   LossSums Evaluate(const Inputs& whole);
   /// Sum over all shards of the squared norm.
   double ReduceGradients();
+  /// The same of the latest reduction by module and projector.
+  const std::map<std::string, double>& squares_by_part() const { return squares_by_part_; }
   void Update(const UpdateStep& step);
 
   /// Whole tensors by name, every piece compared where pieces overlap and every element covered.
@@ -75,6 +77,7 @@ class Job {
   std::vector<Shard> shards_;
   std::int64_t next_unit_ = 0;
   std::size_t num_undefined_ = 0;
+  std::map<std::string, double> squares_by_part_;
 };
 
 /// Largest difference over all tensors, relative to the largest value of each, but at least to a

@@ -73,7 +73,7 @@ Tensors WholeTensors(const Reference& reference, TensorKind kind) {
 /// Two steps: in the second no bias is zero and no norm's weight is one.
 void RequireFollowsReference(Config config) {
   config.optimizer.clip_norm = 0.0;
-  config.optimizer.schedule = "constant";
+  config.optimizer.schedule = RateSchedule::kConstant;
   Reference reference(config);
   const bool cut = GENERATE(false, true);
   if (cut) {

@@ -299,7 +299,7 @@ TEST_CASE("the optimizer is AdamW with warm-up, clipping and each module's own r
   config.optimizer.min_learning_rate = 0.01;
   config.optimizer.weight_decay = 0.3;
   config.optimizer.warmup_steps = 2;
-  config.optimizer.schedule = "constant";
+  config.optimizer.schedule = RateSchedule::kConstant;
   config.optimizer.clip_norm = 0.5;
   config.modules[0].optimizer.learning_rate = 0.05;
   config.modules[1].optimizer.weight_decay = 0.1;

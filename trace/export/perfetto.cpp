@@ -5,10 +5,10 @@
 #include <string_view>
 #include <vector>
 
+#include "files/proto.hpp"
 #include "layout/at.hpp"
 #include "trace/analyze/table.hpp"
 #include "trace/export/exporters.hpp"
-#include "trace/export/proto.hpp"
 #include "trace/export/track_event.hpp"
 
 namespace troupe {

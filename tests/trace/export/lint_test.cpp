@@ -2,7 +2,7 @@
 
 #include <catch2/catch.hpp>
 
-#include "trace/export/proto.hpp"
+#include "files/proto.hpp"
 #include "trace/export/track_event.hpp"
 
 namespace troupe {

@@ -1,4 +1,4 @@
-// Reads Protocol Buffers' encoding: the other end of trace/export/proto.hpp.
+// Reads Protocol Buffers' encoding: the other end of files/proto.hpp.
 #pragma once
 
 #include <cstdint>

@@ -1,0 +1,99 @@
+#include "data/grouped_order.hpp"
+
+#include <algorithm>
+
+#include "data/sample_order.hpp"
+#include "layout/mix_bits.hpp"
+
+namespace troupe {
+namespace {
+
+/// Rounds overlap by a step, and evaluations do not ask.
+constexpr std::size_t kKeptSteps = 4;
+
+}  // namespace
+
+GroupedOrder::GroupedOrder(std::uint64_t seed, std::int64_t batch, const std::vector<RowForm>& rows)
+    : seed_(seed), batch_(batch), size_(std::ssize(rows)) {
+  std::map<std::uint64_t, Class> by_fields;
+  for (const RowForm& row : rows) {
+    by_fields[row.fields].rows.push_back(std::ssize(lengths_));
+    lengths_.push_back(row.length);
+  }
+  for (auto& entry : by_fields) classes_.push_back(std::move(entry.second));
+}
+
+std::shared_ptr<const std::vector<std::int64_t>> GroupedOrder::RowsOf(std::int64_t step) const {
+  const std::lock_guard lock(mutex_);
+  auto& rows = recent_[step];
+  if (rows == nullptr) rows = std::make_shared<const std::vector<std::int64_t>>(Compute(step));
+  const auto result = rows;
+  if (recent_.size() > kKeptSteps) {
+    recent_.erase(recent_.begin()->first == step ? std::prev(recent_.end()) : recent_.begin());
+  }
+  return result;
+}
+
+std::vector<std::int64_t> GroupedOrder::Compute(std::int64_t step) const {
+  std::vector<std::int64_t> rows;
+  Epoch epoch = EpochOf(step * batch_ / size_);
+  for (std::int64_t place = step * batch_; place < (step + 1) * batch_; ++place) {
+    if (place / size_ != epoch.number) epoch = EpochOf(place / size_);
+    rows.push_back(RowAt(epoch, place % size_));
+  }
+  std::stable_sort(rows.begin(), rows.end(), [this](std::int64_t a, std::int64_t b) {
+    return lengths_[static_cast<std::size_t>(a)] > lengths_[static_cast<std::size_t>(b)];
+  });
+  return rows;
+}
+
+GroupedOrder::Epoch GroupedOrder::EpochOf(std::int64_t number) const {
+  Epoch epoch;
+  epoch.number = number;
+  const std::int64_t begun = number * size_ % batch_;
+  epoch.head = std::min(size_, (batch_ - begun) % batch_);
+  epoch.steps = (size_ - epoch.head) / batch_;
+  for (const Class& each : classes_) {
+    // A class may fill a step for which the head of the epoch leaves no room.
+    const std::int64_t room = epoch.steps - epoch.uniform;
+    epoch.of_class.push_back(std::min(each.num_rows() / batch_, room));
+    epoch.uniform += epoch.of_class.back();
+  }
+  return epoch;
+}
+
+std::int64_t GroupedOrder::RowAt(const Epoch& epoch, std::int64_t index) const {
+  const std::int64_t mixed = (epoch.steps - epoch.uniform) * batch_;
+  const std::int64_t in_steps = index - epoch.head;
+  if (in_steps < 0) return Leftover(epoch, mixed + index);
+  if (in_steps >= epoch.steps * batch_) {
+    return Leftover(epoch, mixed + index - epoch.steps * batch_);
+  }
+  std::int64_t group = SampleOrder(MixBits(seed_), epoch.number, in_steps / batch_, epoch.steps);
+  const std::int64_t sample = in_steps % batch_;
+  for (std::size_t c = 0; c < classes_.size(); ++c) {
+    if (group < epoch.of_class[c]) return Drawn(epoch, c, group * batch_ + sample);
+    group -= epoch.of_class[c];
+  }
+  return Leftover(epoch, group * batch_ + sample);
+}
+
+std::int64_t GroupedOrder::Drawn(const Epoch& epoch, std::size_t of_class,
+                                 std::int64_t index) const {
+  const Class& drawn = classes_[of_class];
+  // Classes of the same size must not be drawn in the same order.
+  const std::uint64_t key = seed_ ^ MixBits(of_class + 1);
+  const std::int64_t place = SampleOrder(key, epoch.number, index, drawn.num_rows());
+  return drawn.rows[static_cast<std::size_t>(place)];
+}
+
+std::int64_t GroupedOrder::Leftover(const Epoch& epoch, std::int64_t index) const {
+  for (std::size_t c = 0;; ++c) {
+    const std::int64_t used = epoch.of_class[c] * batch_;
+    const std::int64_t left = classes_[c].num_rows() - used;
+    if (index < left) return Drawn(epoch, c, used + index);
+    index -= left;
+  }
+}
+
+}  // namespace troupe
