@@ -39,8 +39,8 @@ FITS = {
     "stretch": lambda f: SiglipImageProcessor(size=SQUARE, resample=f),
 }
 # Width, height: a pixel, lines, the encoder's size, one more and one less, wide, tall. Pillow 13 resizes
-# (20, 61) by rows first, (23, 40) only where it is stretched.
-SIZES = ((1, 1), (1, 29), (31, 1), (17, 17), (18, 16), (53, 7), (20, 61), (23, 40))
+# (23, 56) by rows first, (23, 40) only where it is stretched.
+SIZES = ((1, 1), (1, 29), (31, 1), (17, 17), (18, 16), (53, 7), (23, 56), (23, 40))
 TURNED = (11, 7)
 rng = np.random.default_rng(11)
 
