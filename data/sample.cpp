@@ -117,9 +117,7 @@ class SampleWriter {
 
   void FlushText() {
     if (text_.bytes.empty()) return;
-    for (const TextToken& token : after_special_
-                                      ? format_.tokenizer->EncodeAfterSpecial(text_.bytes)
-                                      : format_.tokenizer->Encode(text_.bytes)) {
+    for (const TextToken& token : Tokens(text_.bytes)) {
       const std::size_t first = std::min(token.begin, text_.bytes.size() - 1);
       const auto begin = text_.content.begin() + static_cast<std::ptrdiff_t>(token.begin);
       const auto end = text_.content.begin() + static_cast<std::ptrdiff_t>(token.end);
@@ -127,6 +125,15 @@ class SampleWriter {
       Add(token.id, learned, learned && std::find(begin, end, 1) != end);
     }
     text_ = {};
+  }
+
+  std::vector<TextToken> Tokens(const std::string& text) const {
+    try {
+      return after_special_ ? format_.tokenizer->EncodeAfterSpecial(text)
+                            : format_.tokenizer->Encode(text);
+    } catch (const std::runtime_error& error) {
+      throw FaultError(set_.file, row_.Fault(FaultKind::kContext, error.what()));
+    }
   }
 
   std::optional<std::int64_t> SpecialId(const PromptPart& part) const {

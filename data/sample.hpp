@@ -53,8 +53,8 @@ struct Sample {
 };
 
 /// Cuts off text beyond the context. Throws FaultError if that would cut an item, if the length of a
-/// file cannot be read, or if the prompt format cannot express the row. `row` must outlive the
-/// sample.
+/// file cannot be read, if the prompt format cannot express the row, or if the tokenizer gives up on
+/// its text. `row` must outlive the sample.
 Sample BuildSample(const LlavaSet& set, const LlavaRow& row, const SampleFormat& format);
 
 /// Returns a padding sample: one pad token, no item, no label.

@@ -27,6 +27,7 @@ class Tokenizer {
   virtual ~Tokenizer() = default;
   /// Encodes a text at the beginning of a sample or after an item. Does not add or recognize bos,
   /// eos, placeholders or other special tokens in the text: a row of a data set cannot forge them.
+  /// Throws std::runtime_error if the tokenizer's file makes it too much work for this text.
   virtual std::vector<TextToken> Encode(std::string_view text) const = 0;
   /// Encodes a text that follows a special token. Some models of words put no space before it.
   virtual std::vector<TextToken> EncodeAfterSpecial(std::string_view text) const {

@@ -6,8 +6,9 @@
 namespace troupe::bpe {
 namespace {
 
-constexpr std::size_t kMaxTokenBytes = 1024;
-constexpr std::size_t kMaxTokens = std::size_t{1} << 18U;
+constexpr std::size_t kMaxAddedBytes = 1024;
+/// Of all added tokens. The tree of their bytes takes some 60 times as much.
+constexpr std::size_t kMaxAllBytes = std::size_t{4} << 20U;
 
 /// Returns the character that ends at byte `end`, which is not 0.
 char32_t CharacterBefore(std::string_view text, std::size_t end) {
@@ -39,18 +40,17 @@ std::size_t SkipSpaceAfter(std::string_view text, std::size_t end) {
 
 std::vector<AddedToken> ReadAddedTokens(const JsonNode& list) {
   std::vector<AddedToken> tokens;
-  if (list.size() > kMaxTokens) {
-    list.Fail("expected at most " + std::to_string(kMaxTokens) + " tokens, got " +
-              std::to_string(list.size()));
-  }
+  std::size_t num_bytes = 0;
   for (std::size_t i = 0; i < list.size(); ++i) {
     const JsonNode node = list.Item(i);
     AddedToken token;
     token.id = node.At("id").Number(kMaxId);
     token.text = node.At("content").Text();
-    if (token.text.empty() || token.text.size() > kMaxTokenBytes) {
-      node.At("content").Refuse("1 to " + std::to_string(kMaxTokenBytes) + " bytes");
+    if (token.text.empty() || token.text.size() > kMaxAddedBytes) {
+      node.At("content").Refuse("1 to " + std::to_string(kMaxAddedBytes) + " bytes");
     }
+    num_bytes += token.text.size();
+    if (num_bytes > kMaxAllBytes) list.Fail("expected at most 4 MiB of tokens, got more");
     token.special = node.FlagOr("special", false);
     token.single_word = node.FlagOr("single_word", false);
     token.lstrip = node.FlagOr("lstrip", false);

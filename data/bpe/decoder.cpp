@@ -2,9 +2,11 @@
 
 #include <charconv>
 #include <numeric>
+#include <stdexcept>
 
 #include "data/bpe/byte_letters.hpp"
 #include "data/bpe/normalizer.hpp"
+#include "data/bpe/pre_tokenizer.hpp"
 #include "data/bpe/steps.hpp"
 #include "data/bpe/utf8.hpp"
 
@@ -72,6 +74,9 @@ void Apply(const DecodedReplaceStep& step, Tokens& tokens) {
     while (const auto match = matches.Next()) {
       out.append(token, done, match->begin - done).append(step.text);
       done = match->end;
+      if (out.size() > MostBytesOf(token.size())) {
+        throw std::runtime_error("the decoder of the tokenizer makes a token 32 times as long");
+      }
     }
     token = out.append(token, done);
   }
@@ -106,16 +111,14 @@ Decoder::Decoder(const JsonNode& node) {
       steps_.emplace_back(FuseStep{});
     } else if (type.Text() == "Replace") {
       steps_.emplace_back(
-          DecodedReplaceStep{ReadPattern(step.At("pattern")), step.At("content").Text()});
+          DecodedReplaceStep{ReadPattern(step.At("pattern")), ReadInserted(step.At("content"))});
     } else if (type.Text() == "Strip") {
       steps_.emplace_back(StripStep{step.At("content").Text(),
                                     step.At("start").Number(kMaxStripped),
                                     step.At("stop").Number(kMaxStripped)});
     } else if (type.Text() == "Metaspace") {
-      const JsonNode mark = step.At("replacement");
-      if (mark.Text().empty()) mark.Refuse("a character");
-      steps_.emplace_back(UnmarkStep{mark.Text(), step.TextOr("prepend_scheme", "") != "never" &&
-                                                      step.FlagOr("add_prefix_space", true)});
+      steps_.emplace_back(UnmarkStep{ReadMark(step), step.TextOr("prepend_scheme", "") != "never" &&
+                                                         step.FlagOr("add_prefix_space", true)});
     } else {
       type.Refuse("Sequence, ByteLevel, ByteFallback, Fuse, Replace, Strip or Metaspace");
     }

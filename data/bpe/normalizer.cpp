@@ -1,5 +1,6 @@
 #include "data/bpe/normalizer.hpp"
 
+#include <stdexcept>
 #include <utility>
 
 #include "data/bpe/steps.hpp"
@@ -8,8 +9,17 @@
 namespace troupe::bpe {
 namespace {
 
-/// Appends `part` to `out` with all matches replaced. Returns false if there is none.
-bool AppendReplaced(const TextPart& part, const ReplaceStep& step, AlignedText& out) {
+/// An insertion of a published file is one character.
+constexpr std::size_t kMaxInserted = 1024;
+
+std::runtime_error GrowthError() {
+  return std::runtime_error("the normalizer of the tokenizer makes a text 32 times as long");
+}
+
+/// Appends `part` to `out` with all matches replaced. Returns false if there is none. Throws if `out`
+/// exceeds `most_bytes`.
+bool AppendReplaced(const TextPart& part, const ReplaceStep& step, std::size_t most_bytes,
+                    AlignedText& out) {
   Pattern::Matches matches(step.pattern, part.text);
   std::size_t done = 0;
   bool changed = false;
@@ -19,6 +29,7 @@ bool AppendReplaced(const TextPart& part, const ReplaceStep& step, AlignedText& 
     out.Keep(part, done, match->begin);
     out.Append(step.text, {part.BeginOf(match->begin), part.EndOf(match->end - 1)});
     done = match->end;
+    if (out.size() > most_bytes) throw GrowthError();
   }
   if (changed) out.Keep(part, done, part.text.size());
   return changed;
@@ -32,12 +43,13 @@ bool AppendPrepended(const TextPart& part, const PrependStep& step, AlignedText&
   return true;
 }
 
-bool AppendChanged(const TextPart& part, const NormalizerStep& step, AlignedText& out) {
+bool AppendChanged(const TextPart& part, const NormalizerStep& step, std::size_t most_bytes,
+                   AlignedText& out) {
   if (const auto* form = std::get_if<UnicodeForm>(&step)) return AppendInForm(part, *form, out);
   if (const auto* prepend = std::get_if<PrependStep>(&step)) {
     return AppendPrepended(part, *prepend, out);
   }
-  return AppendReplaced(part, std::get<ReplaceStep>(step), out);
+  return AppendReplaced(part, std::get<ReplaceStep>(step), most_bytes, out);
 }
 
 }  // namespace
@@ -51,6 +63,14 @@ Pattern ReadPattern(const JsonNode& node) {
   }
 }
 
+const std::string& ReadInserted(const JsonNode& node) {
+  if (node.Text().size() > kMaxInserted) {
+    node.Fail("expected at most " + std::to_string(kMaxInserted) + " bytes, got " +
+              std::to_string(node.Text().size()));
+  }
+  return node.Text();
+}
+
 Normalizer::Normalizer(const JsonNode& node) {
   ForEachStep(node, "normalizers", [&](const JsonNode& step, const JsonNode& type) {
     if (type.Text() == "NFC") {
@@ -62,9 +82,10 @@ Normalizer::Normalizer(const JsonNode& node) {
     } else if (type.Text() == "NFKD") {
       steps_.emplace_back(UnicodeForm::kNfkd);
     } else if (type.Text() == "Prepend") {
-      steps_.emplace_back(PrependStep{step.At("prepend").Text()});
+      steps_.emplace_back(PrependStep{ReadInserted(step.At("prepend"))});
     } else if (type.Text() == "Replace") {
-      steps_.emplace_back(ReplaceStep{ReadPattern(step.At("pattern")), step.At("content").Text()});
+      steps_.emplace_back(
+          ReplaceStep{ReadPattern(step.At("pattern")), ReadInserted(step.At("content"))});
     } else {
       type.Refuse("Sequence, NFC, NFD, NFKC, NFKD, Prepend or Replace");
     }
@@ -73,9 +94,11 @@ Normalizer::Normalizer(const JsonNode& node) {
 
 TextPart Normalizer::Apply(TextPart part, AlignedText& storage) const {
   AlignedText next;
+  const std::size_t most_bytes = MostBytesOf(part.text.size());
   for (const NormalizerStep& step : steps_) {
     next.Clear();
-    if (!AppendChanged(part, step, next)) continue;
+    if (!AppendChanged(part, step, most_bytes, next)) continue;
+    if (next.size() > most_bytes) throw GrowthError();
     std::swap(storage, next);
     part = storage.part();
   }

@@ -32,7 +32,8 @@ class Normalizer {
   /// with file and place, for another one.
   explicit Normalizer(const JsonNode& node);
 
-  /// Returns the normalized `part`. `storage` holds it if it differs, and outlives it.
+  /// Returns the normalized `part`. `storage` holds it if it differs, and outlives it. Throws
+  /// std::runtime_error if it exceeds MostBytesOf(part.text.size()).
   TextPart Apply(TextPart part, AlignedText& storage) const;
 
  private:
@@ -41,5 +42,8 @@ class Normalizer {
 
 /// Reads a pattern of a tokenizer.json: {"String": TEXT} or {"Regex": EXPRESSION}.
 Pattern ReadPattern(const JsonNode& node);
+/// Reads a text that takes the place of another one. Throws std::runtime_error if it is longer than
+/// any published one.
+const std::string& ReadInserted(const JsonNode& node);
 
 }  // namespace troupe::bpe

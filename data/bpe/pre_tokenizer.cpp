@@ -94,8 +94,7 @@ void PreTokenizer::ReadByteLevel(const JsonNode& node) {
 }
 
 void PreTokenizer::ReadMetaspace(const JsonNode& node) {
-  MetaspaceStep step{Pattern::Literal(" "), node.At("replacement").Text()};
-  if (step.mark.empty()) node.At("replacement").Refuse("a character");
+  MetaspaceStep step{Pattern::Literal(" "), ReadMark(node)};
   if (const auto scheme = node.Find("prepend_scheme")) {
     using enum MetaspaceStep::Prepend;
     if (scheme->Text() == "first") {
@@ -110,6 +109,13 @@ void PreTokenizer::ReadMetaspace(const JsonNode& node) {
   }
   step.splits = node.FlagOr("split", true);
   steps_.emplace_back(std::move(step));
+}
+
+std::string ReadMark(const JsonNode& node) {
+  const JsonNode mark = node.At("replacement");
+  const std::string& text = mark.Text();
+  if (text.empty() || CharacterAt(text, 0).bytes != text.size()) mark.Refuse("a character");
+  return text;
 }
 
 void PreTokenizer::Split(const TextPart& part, bool first, const Sink& sink) const {

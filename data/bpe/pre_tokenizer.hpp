@@ -35,6 +35,9 @@ struct MetaspaceStep {
 
 using PreTokenizerStep = std::variant<SplitStep, LeadingSpaceStep, MetaspaceStep>;
 
+/// Reads the mark of a Metaspace: one character.
+std::string ReadMark(const JsonNode& node);
+
 class PreTokenizer {
  public:
   PreTokenizer() = default;

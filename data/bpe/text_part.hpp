@@ -34,10 +34,15 @@ struct TextPart {
   }
 };
 
+/// The most bytes that a text of `bytes` may become. Published files triple a text at most, and NFKC
+/// makes 33 bytes of 3; a file from a stranger may double it in each of many steps.
+constexpr std::size_t MostBytesOf(std::size_t bytes) { return 32 * bytes + 4096; }
+
 /// A changed text with its table.
 class AlignedText {
  public:
   TextPart part() const { return {text_, origin_.data(), 0}; }
+  std::size_t size() const { return text_.size(); }
 
   void Clear() {
     text_.clear();

@@ -11,6 +11,10 @@ Vocabulary::Vocabulary(const JsonNode& node) {
     if (!value.is_number_unsigned() || value.get<std::uint64_t>() > kMaxId) {
       node.At(text).Refuse("an id from 0 to " + std::to_string(kMaxId));
     }
+    if (text.size() > kMaxTokenBytes) {
+      node.Fail("expected tokens of at most " + std::to_string(kMaxTokenBytes) + " bytes, got " +
+                std::to_string(text.size()));
+    }
     const auto id = value.get<std::uint32_t>();
     const auto place = ids_.emplace(text, id).first;
     if (id >= texts_.size()) texts_.resize(id + 1, nullptr);

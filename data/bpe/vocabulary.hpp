@@ -17,6 +17,9 @@ namespace troupe::bpe {
 /// Far above any published vocabulary; a table of this many ids stays small.
 inline constexpr std::uint32_t kMaxId = (1U << 22U) - 1;
 
+/// Published ones have runs of 512 characters.
+inline constexpr std::size_t kMaxTokenBytes = 16 << 10U;
+
 /// Finds strings by views.
 struct TextHash {
   using is_transparent = void;
@@ -30,7 +33,7 @@ class Vocabulary {
  public:
   Vocabulary() = default;
   /// Reads {TEXT: ID, ...}. Throws std::runtime_error, a line with file and place, for an id above
-  /// kMaxId and for two tokens with one id.
+  /// kMaxId, a token above kMaxTokenBytes, and for two tokens with one id.
   explicit Vocabulary(const JsonNode& node);
 
   std::optional<std::uint32_t> Find(std::string_view text) const;

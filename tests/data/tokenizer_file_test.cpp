@@ -132,6 +132,19 @@ TEST_CASE("a bad regular expression is refused, a slow one given up", "[data]") 
   CHECK_THROWS_AS(slow.Encode(std::string(200, 'a') + "b"), bpe::PatternError);
 }
 
+TEST_CASE("a normalizer that makes a text grow without end is given up", "[data]") {
+  const json twice = {{"type", "Replace"}, {"pattern", {{"String", "a"}}}, {"content", "aa"}};
+  const Opened grows = Opened::With(
+      "/normalizer", {{"type", "Sequence"}, {"normalizers", json(std::vector<json>(30, twice))}});
+  CHECK(Opened::With("/normalizer", twice).Encode("ab") == Ids{1, 4});
+  CHECK_THROWS_WITH(grows.Encode(std::string(1000, 'a')),
+                    "the normalizer of the tokenizer makes a text 32 times as long");
+  json long_text = twice;
+  long_text["content"] = std::string(1025, 'a');
+  CHECK(Opened::With("/normalizer", long_text).Error() ==
+        "tokenizer.json: normalizer.content: expected at most 1024 bytes, got 1025");
+}
+
 TEST_CASE("a broken tokenizer.json or tokenizer_config.json is named", "[data]") {
   const ScratchFolder folder;
   const auto error = [&] {
