@@ -24,17 +24,17 @@ constexpr std::chrono::seconds kBound{60};
 /// A signal that comes sooner after the first is the same request to end.
 constexpr std::chrono::milliseconds kNextRequest{600};
 
-class Descriptor {
+class OwnedDescriptor {
  public:
-  explicit Descriptor(int value) : value_(value) {
+  explicit OwnedDescriptor(int value) : value_(value) {
     if (value < 0) throw std::runtime_error("no pipe or terminal for the program");
   }
-  Descriptor(Descriptor&& other) noexcept : value_(std::exchange(other.value_, -1)) {}
-  Descriptor& operator=(Descriptor&& other) noexcept {
+  OwnedDescriptor(OwnedDescriptor&& other) noexcept : value_(std::exchange(other.value_, -1)) {}
+  OwnedDescriptor& operator=(OwnedDescriptor&& other) noexcept {
     std::swap(value_, other.value_);
     return *this;
   }
-  ~Descriptor() { Close(); }
+  ~OwnedDescriptor() { Close(); }
   int get() const { return value_; }
   void Close() {
     if (value_ >= 0) close(std::exchange(value_, -1));
@@ -45,22 +45,22 @@ class Descriptor {
 };
 
 struct Ends {
-  Descriptor read;
-  Descriptor write;
+  OwnedDescriptor read;
+  OwnedDescriptor write;
 };
 
 Ends Pipe() {
   std::array<int, 2> ends{};
   if (pipe2(ends.data(), O_CLOEXEC) != 0) throw std::runtime_error("no pipe for the program");
-  return {Descriptor(ends[0]), Descriptor(ends[1])};
+  return {OwnedDescriptor(ends[0]), OwnedDescriptor(ends[1])};
 }
 
 Ends Terminal() {
-  Descriptor master(posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC));
+  OwnedDescriptor master(posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC));
   if (grantpt(master.get()) != 0 || unlockpt(master.get()) != 0) {
     throw std::runtime_error("no terminal for the program");
   }
-  Descriptor slave(open(ptsname(master.get()), O_RDWR | O_NOCTTY | O_CLOEXEC));
+  OwnedDescriptor slave(open(ptsname(master.get()), O_RDWR | O_NOCTTY | O_CLOEXEC));
   return {std::move(master), std::move(slave)};
 }
 
@@ -120,7 +120,7 @@ bool Happens(std::string& event, const std::string& text) {
 }
 
 /// Reads both streams to their ends, or to the bound.
-void Listen(Descriptor& out, Descriptor& err, pid_t child, ProcessOptions options,
+void Listen(OwnedDescriptor& out, OwnedDescriptor& err, pid_t child, ProcessOptions options,
             Outcome& outcome) {
   const auto deadline = Clock::now() + kBound;
   std::array<pollfd, 2> streams = {pollfd{out.get(), POLLIN, 0}, pollfd{err.get(), POLLIN, 0}};
