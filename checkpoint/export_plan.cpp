@@ -206,11 +206,14 @@ class Planner {
     }
   }
 
-  /// Adds the tensors of `folder` that no module has taken, unchanged.
+  /// Adds the tensors of `folder` that no module has taken, unchanged, but for those in whose place
+  /// another is written: of a projector that started from random values.
   void AddUnused(const std::string& folder, std::vector<ExportedTensor>& tensors) {
+    std::set<std::string> written;
+    for (const ExportedTensor& tensor : tensors) written.insert(tensor.name);
     for (const auto& file : Source(folder).files()) {
       for (const TensorEntry& entry : file->entries()) {
-        if (taken_.contains({folder, entry.name})) continue;
+        if (taken_.contains({folder, entry.name}) || written.contains(entry.name)) continue;
         tensors.push_back({.name = entry.name,
                            .type = entry.type,
                            .shape = entry.shape,

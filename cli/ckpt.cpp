@@ -10,13 +10,14 @@
 #include "checkpoint/manifest.hpp"
 #include "checkpoint/saved_parameters.hpp"
 #include "cli/commands.hpp"
+#include "kinds/foreign.hpp"
 #include "layout/text.hpp"
 
 namespace troupe {
 namespace {
 
 /// Names that are printed of a list; the number of the others follows.
-constexpr std::size_t kShownNames = 8;
+constexpr std::size_t kShownNames = 2;
 
 std::string Names(const std::vector<std::string>& names) {
   const std::size_t shown = std::min(names.size(), kShownNames);
@@ -91,6 +92,9 @@ int InspectCheckpoint(const std::string& folder, const CheckpointManifest& manif
 }
 
 int InspectAny(const std::string& folder) {
+  if (!std::filesystem::is_directory(folder)) {
+    throw ModelFolderError(folder + ": expected a folder, found none");
+  }
   if (const auto manifest = ReadManifest(folder)) return InspectCheckpoint(folder, *manifest);
   return InspectFolder(folder);
 }

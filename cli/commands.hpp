@@ -44,6 +44,7 @@ void AddBench(CLI::App& app, Command& command);
 void AddData(CLI::App& app, Command& command);
 void AddTop(CLI::App& app, Command& command);
 void AddReport(CLI::App& app, Command& command);
+void AddInit(CLI::App& app, Command& command);
 void AddExport(CLI::App& app, Command& command);
 void AddCkpt(CLI::App& app, Command& command);
 

@@ -130,6 +130,7 @@ int Main(int argc, char** argv) {
   AddData(app, command);
   AddTop(app, command);
   AddReport(app, command);
+  AddInit(app, command);
   AddExport(app, command);
   AddCkpt(app, command);
   AddVersion(app, command);

@@ -34,7 +34,7 @@ std::int64_t KeptByProjector(const ProjectorShape& shape, int tp) {
 
 ProjectorShape ReadForeignProjector(const ForeignConfig& whole) {
   const bool original = whole.Has("mm_projector_type");  // as LLaVA's own code writes it
-  const std::string type = whole.Word("mm_projector_type", "mlp2x_gelu");
+  const std::string type = original ? whole.Word("mm_projector_type", "") : "mlp2x_gelu";
   if (original && type == "linear") return {.kind = ProjectorKind::kLinear};
   if (type != "mlp2x_gelu") {
     whole.Refuse("mm_projector_type",

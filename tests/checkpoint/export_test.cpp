@@ -286,6 +286,19 @@ TEST_CASE("names of newer programs become those of the Hub", "[export]") {
   CHECK(Contents(scratch / "out") == from);
 }
 
+TEST_CASE("a new projector takes the place of the folder's", "[export]") {
+  const ScratchFolder scratch;
+  Export(scratch, Load(scratch, WholeToml("llava_clip_llama", "", "",
+                                          "through = { kind = \"mlp2\", hidden = 8 }")));
+  const Stored before = Contents(Oracle("llava_clip_llama"));
+  const Stored after = Contents(scratch / "out");
+  REQUIRE(after.size() == before.size());
+  for (const auto& [name, tensor] : after) {
+    INFO(name);
+    CHECK((tensor == before.at(name)) != name.starts_with("multi_modal_projector."));
+  }
+}
+
 TEST_CASE("a larger vocabulary has more rows and says so", "[export]") {
   const ScratchFolder scratch;
   Export(scratch, Load(scratch, WholeToml("llava_clip_qwen2", "", "vocab = 64")));

@@ -69,6 +69,27 @@ TEST_CASE(
   CHECK(same);
 }
 
+TEST_CASE("a configuration is written for a folder, and trains", "[cli]") {
+  const RunFolder folder;
+  REQUIRE(folder.Train(kWhole).exit_code == 0);
+  const std::string out = folder / "model";
+  REQUIRE(RunTroupe({"export", Newest(folder), "--out", out}).exit_code == 0);
+  const std::string ranks = GENERATE("1", "4");
+  const std::string file = folder / "init.toml";
+  REQUIRE(RunTroupe({"init", out, "--ranks", ranks, "--out", file}).exit_code == 0);
+  const Outcome trained = RunTroupe({"train", file, "--set", "data.train=data/shapes/train.json",
+                                     "--set", "run.epochs=0.02", "--set", "schedule.global_batch=4",
+                                     "--set", "run.dir=" + (folder / "runs")});
+  INFO(trained.err);
+  CHECK(trained.exit_code == 0);
+  const Outcome again = RunTroupe({"init", out, "--out", file});
+  CHECK(again.exit_code == 2);
+  CHECK_THAT(again.err, Contains("exists; expected the name of a new file"));
+  const Outcome encoder = RunTroupe({"init", "tests/oracle/clip", "--out", folder / "new.toml"});
+  CHECK(encoder.exit_code == 2);
+  CHECK_THAT(encoder.err, Contains("expected a language model or a LLaVA"));
+}
+
 TEST_CASE("what is no run, and a run that has saved nothing, is not exported", "[cli]") {
   const RunFolder folder;
   const Outcome none = RunTroupe({"export", folder / "none", "--out", folder / "model"});
