@@ -211,10 +211,11 @@ void WriteTensors(const std::string& path, std::vector<TensorToWrite> tensors,
 void WriteSafetensors(const std::string& path, const std::vector<NamedTensor>& tensors,
                       const Metadata& metadata, Sha256* sum) {
   std::vector<TensorToWrite> all;
-  for (const auto& [name, value] : tensors) {
-    if (!value.defined()) Fail(path, "tensor \"" + name + "\" has no value");
+  for (const NamedTensor& tensor : tensors) {
+    const Buffer& value = tensor.value;
+    if (!value.defined()) Fail(path, "tensor \"" + tensor.name + "\" has no value");
     all.push_back(
-        {name, StoredTypeOf(value.dtype()), value.shape(), [&value](const ByteSink& sink) {
+        {tensor.name, StoredTypeOf(value.dtype()), value.shape(), [&value](const ByteSink& sink) {
            sink(std::span<const std::byte>(value.data(), value.num_bytes()));
          }});
   }

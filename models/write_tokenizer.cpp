@@ -7,6 +7,9 @@
 
 namespace troupe {
 
+/// Sequences of pre-tokenizers in sequences are the deepest part of published files.
+static constexpr int kTokenizerDepth = 32;
+
 /// The largest id of the model's and the added tokens.
 static std::int64_t LastId(const nlohmann::ordered_json& file) {
   std::int64_t last = -1;
@@ -24,7 +27,7 @@ static std::int64_t LastId(const nlohmann::ordered_json& file) {
 }
 
 std::string WithAddedTokens(const std::string& json, const std::vector<AddedToken>& tokens) {
-  ParseStrictJson(json, "the tokenizer");  // checks it
+  ParseStrictJson(json, "the tokenizer", kTokenizerDepth);  // checks it
   auto file = nlohmann::ordered_json::parse(json);
   auto& added = file["added_tokens"];
   if (added.is_null()) added = nlohmann::ordered_json::array();
@@ -44,7 +47,7 @@ std::string WithAddedTokens(const std::string& json, const std::vector<AddedToke
 }
 
 std::string WithPadToken(const std::string& json, const std::string& pad) {
-  ParseStrictJson(json, "the tokenizer's configuration");
+  ParseStrictJson(json, "the tokenizer's configuration", kTokenizerDepth);
   auto file = nlohmann::ordered_json::parse(json);
   const auto found = file.find("pad_token");
   if (found != file.end() && !found->is_null()) return json;
