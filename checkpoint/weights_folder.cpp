@@ -6,6 +6,7 @@
 #include <optional>
 #include <span>
 #include <stdexcept>
+#include <system_error>
 #include <utility>
 
 #include "files/sha256.hpp"
@@ -39,6 +40,8 @@ bool IsPlain(const std::string& name) {
 
 WeightsFolder::WeightsFolder(const std::string& folder) : folder_(folder) {
   const std::string index = (fs::path(folder) / kIndex).string();
+  std::error_code unknown;
+  if (!fs::is_directory(folder, unknown)) FailAt(folder, "expected a folder, found none");
   const auto is_there = [](const fs::path& path) { return WhyNotOpened(path.string()).empty(); };
   if (is_there(fs::path(folder) / kOneFile)) {  // before the index, as in transformers
     Open(kOneFile);
