@@ -23,7 +23,7 @@ struct RowField : InputConfig {
 struct Turn {
   bool answer = false;  ///< written by the model, not by the reader or the system
   std::string text;
-  bool system = false;  ///< the first turn only: what the model is told about all others
+  bool system = false;  ///< instructions for the whole conversation; only the first turn
 };
 
 /// One sample as the file holds it.

@@ -114,7 +114,7 @@ struct ModuleKind {
   /// The first parts of the names of all its tensors there, those included that the module does not
   /// have.
   std::vector<std::string_view> foreign_roots = {};
-  ForeignNames foreign_alone = {};     ///< the names to write in a folder of its own
+  ForeignNames foreign_alone = {};     ///< the names to write in a folder of this module
   ForeignNames foreign_in_whole = {};  ///< and in a folder of a whole LLaVA
 };
 

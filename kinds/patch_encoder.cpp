@@ -23,7 +23,7 @@ static std::vector<ModelKey> ImageKeys() {
       {kImageRecipeKeys[2], kMean, ValueType::kChannels, Range{0, 1},
        "Subtracted from the red, green and blue of an image, each in [0, 1]."},
       {kImageRecipeKeys[3], kDeviation, ValueType::kChannels, kPositive,
-       "What is left is divided by these, one per channel."},
+       "Deviations by which the centred channels are divided."},
   };
 }
 

@@ -54,7 +54,7 @@ OrderedJson PartOf(const ModuleToWrite& module) {
   const ForeignValues now = kind.write_foreign(module.model, &*source.model);
   OrderedJson json = ReadConfig(module.folder);
   if (!source.part.empty()) json = json[source.part];
-  // LLaVA's own code writes a language model's file with a type of its own.
+  // LLaVA's own code writes a language model's keys under its own model_type.
   const std::string type = json.value("model_type", "");
   const bool own_type =
       !type.empty() && std::ranges::find(kind.foreign_types, type) == kind.foreign_types.end();

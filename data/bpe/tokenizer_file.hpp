@@ -22,7 +22,7 @@ namespace troupe::bpe {
 class TokenizerFile {
  public:
   /// Reads `path`. Throws std::runtime_error, a line with file and place: the file cannot be read or
-  /// is no tokenizer.json, or it has a part that is not supported.
+  /// is no tokenizer.json, or a part of it is not supported.
   explicit TokenizerFile(const std::string& path);
 
   /// Returns the tokens of `text`, with U+FFFD for what is not UTF-8. Special tokens in the text are

@@ -144,11 +144,8 @@ TEST_CASE("a file cut short anywhere is refused or loses nothing", "[data]") {
   CHECK(refused + 24 >= whole.size());
 }
 
-TEST_CASE("damaged bytes never do more than change pixels or be refused", "[data]") {
-  const Image image = Gradient(33, 21);
-  const bool png = GENERATE(false, true);
-  const Bytes whole = png ? EncodePng(PNG_FORMAT_RGB, 33, 21, image.pixels.data())
-                          : EncodeJpeg(33, 21, 3, JCS_RGB, image.pixels);
+/// Every byte of `whole` in turn, changed in three ways: pixels change, or one line refuses.
+void RequireDamageIsHarmless(const Bytes& whole) {
   for (std::size_t at = 0; at < whole.size(); ++at) {
     for (const int change : {0x01, 0x80, 0xff}) {
       Bytes damaged = whole;
@@ -162,6 +159,14 @@ TEST_CASE("damaged bytes never do more than change pixels or be refused", "[data
       }
     }
   }
+}
+
+TEST_CASE("damaged bytes never do more than change pixels or be refused", "[data]") {
+  const Image image = Gradient(33, 21);
+  const bool png = GENERATE(false, true);
+  const Bytes whole = png ? EncodePng(PNG_FORMAT_RGB, 33, 21, image.pixels.data())
+                          : EncodeJpeg(33, 21, 3, JCS_RGB, image.pixels);
+  RequireDamageIsHarmless(whole);
 }
 
 /// Files of every format, with metadata at both ends, of which few bytes have no effect.
@@ -201,19 +206,7 @@ TEST_CASE("a stored file cut short anywhere is refused or loses nothing", "[data
 TEST_CASE("damaged bytes of a stored file never do more than change pixels", "[data]") {
   for (const char* name : kStoredFiles) {
     const Bytes whole = StoredBytes(name);
-    for (std::size_t at = 0; at < whole.size(); ++at) {
-      for (const int change : {0x01, 0x80, 0xff}) {
-        Bytes damaged = whole;
-        damaged[at] = static_cast<std::uint8_t>(damaged[at] ^ change);
-        try {
-          const Image decoded = DecodeImage(damaged);
-          REQUIRE(decoded.pixels.size() == static_cast<std::size_t>(decoded.width) *
-                                               static_cast<std::size_t>(decoded.height) * 3);
-        } catch (const ImageError& error) {
-          REQUIRE(std::string(error.what()).find('\n') == std::string::npos);
-        }
-      }
-    }
+    RequireDamageIsHarmless(whole);
   }
 }
 
