@@ -46,6 +46,7 @@ void AddTop(CLI::App& app, Command& command);
 void AddReport(CLI::App& app, Command& command);
 void AddInit(CLI::App& app, Command& command);
 void AddExport(CLI::App& app, Command& command);
+void AddGenerate(CLI::App& app, Command& command);
 void AddCkpt(CLI::App& app, Command& command);
 
 }  // namespace troupe

@@ -1,14 +1,12 @@
 #include "checkpoint/export.hpp"
 
 #include <CLI/CLI.hpp>
-#include <filesystem>
 #include <iostream>
 #include <memory>
-#include <optional>
 #include <stdexcept>
 
 #include "app/run_directory.hpp"
-#include "checkpoint/run_checkpoints.hpp"
+#include "app/saved_run.hpp"
 #include "cli/commands.hpp"
 #include "configs/loader.hpp"
 #include "data/sample.hpp"
@@ -17,47 +15,10 @@
 namespace troupe {
 namespace {
 
-namespace fs = std::filesystem;
-
 struct ExportArguments {
   std::string run;
   std::string out;
 };
-
-struct SavedRun {
-  std::string directory;
-  std::string parameters;  ///< the checkpoint or the file
-  SavedParameters saved;
-};
-
-/// RUN/checkpoints/step-00000120 for such a folder, else nothing.
-std::optional<std::string> RunOfCheckpoint(const std::string& path) {
-  const fs::path folder = fs::path(path).lexically_normal();
-  const fs::path plain = folder.has_filename() ? folder : folder.parent_path();
-  if (plain.parent_path().filename() != "checkpoints") return std::nullopt;
-  return plain.parent_path().parent_path().string();
-}
-
-/// Opens a run's final parameters, or those of its newest checkpoint if that is newer.
-SavedRun OpenRun(const std::string& path) {
-  if (const auto run = RunOfCheckpoint(path)) {
-    return {*run, path, SavedParameters::OfCheckpoint(path)};
-  }
-  const std::string weights = path + "/" + kWeightsFile;
-  std::error_code unknown;
-  const auto newest = NewestCheckpoint(path);
-  if (fs::exists(weights, unknown)) {
-    SavedParameters final = SavedParameters::OfFile(weights);
-    if (!newest) return {path, weights, std::move(final)};
-    SavedParameters checkpoint = SavedParameters::OfCheckpoint(*newest);
-    if (final.steps() >= checkpoint.steps()) return {path, weights, std::move(final)};
-    return {path, *newest, std::move(checkpoint)};
-  }
-  if (newest) return {path, *newest, SavedParameters::OfCheckpoint(*newest)};
-  throw std::runtime_error(path + ": expected a checkpoint or " + kWeightsFile +
-                           ", found neither; a run saves both when it ends, and checkpoints as "
-                           "[checkpoint] says");
-}
 
 SpecialTokens TokensOf(const Config& config) {
   const SampleFormat format = FormatOf(config);
@@ -76,9 +37,7 @@ SpecialTokens TokensOf(const Config& config) {
 int Export(const ExportArguments& arguments) {
   try {
     RequireNewFolder(arguments.out);
-    const std::string run = RunOfCheckpoint(arguments.run).value_or(arguments.run);
-    std::error_code unknown;
-    if (!fs::exists(ResolvedFile(run), unknown)) {
+    if (RunDirectoryOf(arguments.run).empty()) {
       throw std::invalid_argument(arguments.run + ": expected a run directory or a checkpoint in " +
                                   "one, found none");
     }
@@ -86,7 +45,7 @@ int Export(const ExportArguments& arguments) {
     std::cerr << "troupe export: " << e.what() << '\n';
     return kExitBadInput;
   }
-  const SavedRun run = OpenRun(arguments.run);
+  const SavedRun run = OpenSavedRun(arguments.run);
   const Config config = LoadConfig(ResolvedFile(run.directory)).config;
   const ExportPlan plan = PlanExport(config, run.saved, TokensOf(config));
   std::cout << "exporting " << run.parameters << ", after " << Counted(run.saved.steps(), "step")

@@ -1,5 +1,6 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <array>
 #include <csignal>
 #include <cstdio>
 #include <exception>
@@ -113,7 +114,8 @@ int Main(int argc, char** argv) {
   RaiseDescriptorLimit();
   // Only for verbs that compute: the restart loads libtorch again.
   const std::string verb = argc > 1 ? argv[1] : "";
-  if (verb == "train" || verb == "verify" || verb == "node") RestartWithBestKernels(argv);
+  constexpr std::array kComputing = {"train", "verify", "node", "generate"};
+  if (std::ranges::count(kComputing, verb) > 0) RestartWithBestKernels(argv);
   SetupCompute();
   CLI::App app(kAbout, "troupe");
   app.require_subcommand(1);
@@ -132,6 +134,7 @@ int Main(int argc, char** argv) {
   AddReport(app, command);
   AddInit(app, command);
   AddExport(app, command);
+  AddGenerate(app, command);
   AddCkpt(app, command);
   AddVersion(app, command);
   if (argc < 2) {

@@ -7,6 +7,7 @@
 #include "app/run_directory.hpp"
 #include "cli/commands.hpp"
 #include "cluster/run_key.hpp"
+#include "configs/precision_words.hpp"
 
 namespace troupe {
 namespace {
@@ -41,7 +42,7 @@ void AddVerifyArguments(CLI::App& app, WorkArguments& arguments, const std::stri
   app.add_option("--steps", arguments.steps, verb + "training steps to compare")
       ->capture_default_str()
       ->check(CLI::PositiveNumber);
-  AddChoice(app, "--dtype", {"float32", "float64", "bfloat16"}, arguments.dtype,
+  AddChoice(app, "--dtype", kPrecisionWords, arguments.dtype,
             verb + "precision of both sides (float64 leaves rounding no room to hide a fault)");
 }
 

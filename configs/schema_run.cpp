@@ -1,3 +1,4 @@
+#include "configs/precision_words.hpp"
 #include "configs/schema_keys.hpp"
 
 namespace troupe {
@@ -55,7 +56,7 @@ std::vector<KeySpec> RunKeys() {  // NOLINT(readability-function-size): a table
         "/ global batch, rounded up. It clears inherited `steps`, and they clear it."},
        {"seed", &RunConfig::seed, Range{.low = 0},
         "Decides initial values and the order of samples."},
-       {"precision", &RunConfig::precision, Words{"float32", "float64", "bfloat16"},
+       {"precision", &RunConfig::precision, kPrecisionWords,
         Others{"bfloat16", {"bf16"}}, Others{"float32", {"fp32", "f32", "float", "single"}},
         Others{"float64", {"fp64", "f64", "double"}},
         Others{"bfloat16", {"half", "fp16", "f16", "float16"}, false}, kRounding,

@@ -119,7 +119,9 @@ std::string FaultLine(const std::string& file, const DataFault& fault) {
 }
 
 std::string LlavaSet::PathOf(const std::string& name) const {
-  return (std::filesystem::path(file).parent_path() / name).string();
+  const std::filesystem::path base =
+      folder.empty() ? std::filesystem::path(file).parent_path() : std::filesystem::path(folder);
+  return (base / name).string();
 }
 
 std::vector<TextPiece> SplitAtPlaceholders(std::string_view text,

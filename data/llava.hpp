@@ -17,6 +17,7 @@ struct LlavaSet {
   std::string file;
   std::vector<LlavaRow> rows;          ///< includes rows with a fault, so that places stay
   std::vector<DataFault> faults = {};  ///< in the order of the rows
+  std::string folder = {};             ///< of the files that rows name; "": that of `file`
 
   /// Returns the path at which a file that a row names can be opened.
   std::string PathOf(const std::string& name) const;

@@ -24,6 +24,7 @@ struct Turn {
   bool answer = false;  ///< written by the model, not by the reader or the system
   std::string text;
   bool system = false;  ///< instructions for the whole conversation; only the first turn
+  bool open = false;    ///< an answer that the model has yet to write; only the last turn
 };
 
 /// One sample as the file holds it.

@@ -1,9 +1,9 @@
 #include "data/llava_source.hpp"
 
 #include <algorithm>
-#include <numeric>
 #include <stdexcept>
 
+#include "data/field_items.hpp"
 #include "data/sample_order.hpp"
 #include "plan/unit_samples.hpp"
 
@@ -271,44 +271,23 @@ void LlavaSource::LoadItems(const Round& round, const Samples& samples, std::siz
                             Inputs& inputs) const {
   const LlavaSet& set = SetOf(round).set;
   const ItemFormat& format = format_.items[encoder];
-  const auto for_each = [&](const auto& action) {
-    for (const NumberedSample& each : samples) {
-      if (each.sample.row == nullptr) continue;
-      for (const std::string& file : each.sample.row->files[encoder]) {
-        action(*each.sample.row, set.PathOf(file));
-      }
+  std::vector<std::string> files;
+  std::vector<const LlavaRow*> rows;  // of each file
+  for (const NumberedSample& each : samples) {
+    if (each.sample.row == nullptr) continue;
+    for (const std::string& file : each.sample.row->files[encoder]) {
+      files.push_back(set.PathOf(file));
+      rows.push_back(each.sample.row);
     }
+  }
+  const auto failed = [&](std::size_t file, const std::runtime_error& error, bool has_length) {
+    const DataFault fault = rows[file]->Fault(FaultKind::kItem, error.what());
+    if (!policy_.skip || !has_length) throw FaultError(set.file, fault);
+    inputs.replaced.push_back(
+        {round.train, rows[file]->index, files[file],
+         FaultLine(set.file, fault) + "; replaced by " + format.preprocessor->ZerosName()});
   };
-  const auto fault = [&](const LlavaRow& row, const std::runtime_error& error) {
-    return row.Fault(FaultKind::kItem, error.what());
-  };
-  FieldItems items;
-  for_each([&](const LlavaRow& row, const std::string& file) {
-    try {
-      items.lengths.push_back(format.preprocessor->LengthOf(file));
-    } catch (const std::runtime_error& error) {
-      throw FaultError(set.file, fault(row, error));  // no item of unknown length can be replaced
-    }
-  });
-  Shape shape = {std::accumulate(items.lengths.begin(), items.lengths.end(), std::int64_t{0})};
-  shape.insert(shape.end(), format.row_shape.begin(), format.row_shape.end());
-  items.values = Buffer::Allocate(std::move(shape), DType::kFloat32);
-  auto length = items.lengths.begin();
-  auto* next = items.values.as<float>();
-  for_each([&](const LlavaRow& row, const std::string& file) {
-    const auto size = static_cast<std::size_t>(*length++ * NumElements(format.row_shape));
-    try {
-      format.preprocessor->Read(file, {next, size});
-    } catch (const std::runtime_error& error) {
-      if (!policy_.skip) throw FaultError(set.file, fault(row, error));
-      std::fill_n(next, size, 0.0F);
-      inputs.replaced.push_back({round.train, row.index, file,
-                                 FaultLine(set.file, fault(row, error)) + "; replaced by " +
-                                     format.preprocessor->ZerosName()});
-    }
-    next += size;
-  });
-  inputs.fields[encoders_[encoder]->name] = std::move(items);
+  inputs.fields[encoders_[encoder]->name] = ReadItems(format, files, failed);
 }
 
 }  // namespace troupe

@@ -1,6 +1,7 @@
 #include "data/prompt.hpp"
 
 #include <algorithm>
+#include <iterator>
 #include <stdexcept>
 
 #include "data/llava.hpp"
@@ -51,6 +52,18 @@ class PromptWriter {
   void AddTurn(const Pieces& pieces, std::string_view text, bool answer) {
     begins_anew_ = format_.parts_turns;
     AddPieces(pieces, text, answer);
+  }
+
+  /// What precedes the text of an answer. A space before it is the answer's: most tokenizers have
+  /// one token for a space and the word after it.
+  void OpenAnswer() {
+    begins_anew_ = format_.parts_turns;
+    Pieces before(format_.answer.begin(),
+                  std::ranges::find(format_.answer, PromptPiece::Kind::kTurn, &PromptPiece::kind));
+    for (PromptPiece& piece : before) {
+      if (piece.text == " ") piece.text = {};
+    }
+    AddPieces(before, {}, /*answer=*/true);
   }
 
   std::vector<PromptPart> Finish() && { return std::move(parts_); }
@@ -178,6 +191,10 @@ std::vector<PromptPart> PromptParts(PromptKind kind, const std::vector<Turn>& tu
     writer.AddTurn(format.system, format.system_text, /*answer=*/false);
   }
   for (const Turn& turn : turns) {
+    if (turn.open) {
+      writer.OpenAnswer();
+      continue;
+    }
     writer.AddTurn(turn.system   ? format.system
                    : turn.answer ? format.answer
                                  : format.question,
@@ -195,6 +212,15 @@ std::vector<std::string> SpecialTokensOf(PromptKind kind) {
     }
   }
   return tokens;
+}
+
+AnswerEnd AnswerEndOf(PromptKind kind) {
+  const Pieces& answer = PromptFormatOf(kind).answer;
+  const auto turn = std::ranges::find(answer, PromptPiece::Kind::kTurn, &PromptPiece::kind);
+  const PromptPiece& end = *std::next(turn);
+  if (end.kind == PromptPiece::Kind::kEos) return {};
+  return end.kind == PromptPiece::Kind::kSpecial ? AnswerEnd{.special = std::string(end.text)}
+                                                 : AnswerEnd{.text = std::string(end.text)};
 }
 
 std::optional<std::string> AlwaysLearned(PromptKind kind) {

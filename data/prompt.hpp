@@ -38,13 +38,21 @@ struct PromptPart {
   bool begins_anew = false;  ///< kText: no token joins it with the text before it
 };
 
-/// Returns the parts of a conversation. The format's system text stands where `turns` has none.
+/// Returns the parts of a conversation. The format's system text stands where `turns` has none. An
+/// open answer ends the conversation with what the format puts before the text of an answer.
 /// Throws std::runtime_error, the reason as one line, for turns that the format cannot express.
 std::vector<PromptPart> PromptParts(PromptKind kind, const std::vector<Turn>& turns,
                                     const std::vector<RowField>& fields);
 
 /// Returns the special tokens that the format needs, such as "<|eot_id|>".
 std::vector<std::string> SpecialTokensOf(PromptKind kind);
+
+/// How an answer ends: with eos if both are empty.
+struct AnswerEnd {
+  std::string special = {};  ///< the special token after it
+  std::string text = {};     ///< the text after it
+};
+AnswerEnd AnswerEndOf(PromptKind kind);
 
 /// Returns the text whose token is learned wherever it stands; none if the format has no such text.
 /// LLaVA-NeXT learns the line ends of ChatML in questions, too.

@@ -50,20 +50,30 @@ void RestartWithBestKernels(char* const argv[]) {
   execv("/proc/self/exe", argv);  // returns only when it failed: slower, but right
 }
 
-Compute SetupCompute() {
-  // at::set_num_threads does not reach OpenBLAS, and its environment variable is read when it is
-  // loaded, which was before main().
+/// Sets the threads of OpenBLAS; returns whether the BLAS is that. at::set_num_threads does not reach
+/// it, and its environment variable is read when it is loaded, which was before main().
+static bool SetBlasThreads(int threads) {
   using SetThreads = void (*)(int);
   auto* const set_threads =
       reinterpret_cast<SetThreads>(dlsym(RTLD_DEFAULT, "openblas_set_num_threads"));
-  if (set_threads) set_threads(1);
+  if (set_threads) set_threads(threads);
+  return set_threads != nullptr;
+}
+
+void ComputeWithThreads(int threads) {
+  SetBlasThreads(threads);
+  at::set_num_threads(threads);
+}
+
+Compute SetupCompute() {
+  const bool open_blas = SetBlasThreads(1);
   SetupComputeThread();
 
   Compute compute;
   compute.description = "libtorch " + std::to_string(TORCH_VERSION_MAJOR) + "." +
                         std::to_string(TORCH_VERSION_MINOR) + ", " +
-                        BlasName(set_threads != nullptr) + ", " + CpuCapability();
-  if (!set_threads && !at::hasMKL()) {
+                        BlasName(open_blas) + ", " + CpuCapability();
+  if (!open_blas && !at::hasMKL()) {
     compute.warning =
         "BLAS: expected OpenBLAS, found another library; the reference BLAS is 20 times slower "
         "(install libopenblas0-pthread)";

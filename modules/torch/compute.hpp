@@ -27,6 +27,9 @@ Compute SetupCompute();
 /// To be called before anything else in main(), with its argv.
 void RestartWithBestKernels(char* const argv[]);
 
+/// From now on the calling thread computes with `threads`. For a process that runs no ranks.
+void ComputeWithThreads(int threads);
+
 /// The same as SetupCompute for the calling thread; the factory does it for every device thread.
 void SetupComputeThread();
 

@@ -6,6 +6,8 @@
 #include <utility>
 
 #include "modules/torch/activations.hpp"
+#include "modules/torch/key_value_cache.hpp"
+#include "modules/torch/products.hpp"
 #include "modules/torch/recompute.hpp"
 #include "modules/torch/rms_norm.hpp"
 #include "plan/layer_split.hpp"
@@ -96,28 +98,53 @@ at::Tensor Llama::RunLayers(at::Tensor rows, std::int64_t num_samples, std::int6
   auto plan = c10::make_intrusive<AttentionPlan>();
   plan->sequences = num_samples;
   plan->length = length;
-  plan->heads = config_.heads / group_->size();
-  plan->kv_heads = std::max<std::int64_t>(config_.kv_heads / group_->size(), 1);
+  plan->heads = num_heads();
+  plan->kv_heads = num_kv_heads();
   plan->head_dim = config_.head_size();
   plan->cosine = cosine_;
   plan->sine = sine_;
   plan->portable = numerics_.portable;
   SetCausal(*plan, numerics_.state_options());
   plan->recompute = recompute_ == Recompute::kAttention;
+  const auto attend = [plan](const at::Tensor& qkv) { return Attention(qkv, plan); };
   for (const Layer& layer : layers_) {
-    const auto run = [this, &layer, plan](const at::Tensor& x) { return RunLayer(x, layer, plan); };
+    const auto run = [this, &layer, attend](const at::Tensor& x) {
+      return RunLayer(x, layer, attend);
+    };
     rows = recompute_ == Recompute::kFull ? Recomputed(rows, layer.norm1, run) : run(rows);
   }
   return rows;
 }
 
-at::Tensor Llama::NormHeads(const at::Tensor& qkv, const Layer& layer,
-                            const AttentionPlan& plan) const {
+CacheSizes Llama::cache_sizes() const {
+  return {.layers = std::ssize(layers_),
+          .heads = num_heads(),
+          .kv_heads = num_kv_heads(),
+          .head_dim = config_.head_size()};
+}
+
+at::Tensor Llama::RunLayers(at::Tensor rows, const CachedTokens& tokens,
+                            KeyValueCache& cache) const {
+  const Turning turning = TurningOf(tokens, cosine_, sine_);
+  for (std::size_t i = 0; i < layers_.size(); ++i) {
+    rows = RunLayer(rows, layers_[i], [&](const at::Tensor& qkv) {
+      return cache.Attend(i, qkv, tokens, turning);
+    });
+  }
+  return rows;
+}
+
+at::Tensor Llama::Logits(const at::Tensor& rows) const {
+  return WideProduct(RmsNorm(rows, norm_, config_.norm_epsilon, numerics_), head_->weight.t());
+}
+
+at::Tensor Llama::NormHeads(const at::Tensor& qkv, const Layer& layer) const {
   if (!config_.head_norms) return qkv;
-  const std::int64_t queries = plan.heads * plan.head_dim;
-  const std::int64_t keys = plan.kv_heads * plan.head_dim;
+  const std::int64_t head_dim = config_.head_size();
+  const std::int64_t queries = num_heads() * head_dim;
+  const std::int64_t keys = num_kv_heads() * head_dim;
   const auto normed = [&](std::int64_t begin, std::int64_t width, const at::Tensor& weight) {
-    const at::Tensor heads = qkv.narrow(1, begin, width).reshape({-1, plan.head_dim});
+    const at::Tensor heads = qkv.narrow(1, begin, width).reshape({-1, head_dim});
     return RmsNorm(heads, weight, config_.norm_epsilon, numerics_).view({-1, width});
   };
   return at::cat({normed(0, queries, layer.query_norm), normed(queries, keys, layer.key_norm),
@@ -126,11 +153,11 @@ at::Tensor Llama::NormHeads(const at::Tensor& qkv, const Layer& layer,
 }
 
 at::Tensor Llama::RunLayer(const at::Tensor& rows, const Layer& layer,
-                           const AttentionPlanPtr& plan) const {
+                           const AttendFunction& attend) const {
   const double epsilon = config_.norm_epsilon;
   const at::Tensor qkv = Linear(RmsNorm(rows, layer.norm1, epsilon, numerics_), layer.qkv,
                                 LinearCut::kOutputs, group_);
-  const at::Tensor heads = Attention(NormHeads(qkv, layer, *plan), plan);
+  const at::Tensor heads = attend(NormHeads(qkv, layer));
   const at::Tensor middle = rows + Linear(heads, layer.out, LinearCut::kInputs, group_);
   const at::Tensor gate_up = Linear(RmsNorm(middle, layer.norm2, epsilon, numerics_), layer.gate_up,
                                     LinearCut::kOutputs, group_);

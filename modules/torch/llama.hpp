@@ -2,6 +2,8 @@
 // part of the reference (llama_reference.cpp).
 #pragma once
 
+#include <algorithm>
+#include <functional>
 #include <optional>
 #include <torch/types.h>
 #include <vector>
@@ -27,21 +29,29 @@ at::Tensor LlamaLogits(const at::Tensor& tokens, const std::vector<Insertion>& i
 
 /// Llama: RMSNorm, rotary embedding, grouped queries, SwiGLU, causal. B samples of T tokens, H
 /// hidden; rows are [B * T, H]. Padding stands at the end of a sample, so causality hides it.
-class Llama {
+class Llama final : public Decoder {
  public:
   /// Stage `pp` of `module`; its parameters must be in `store`.
   Llama(const ModuleConfig& module, int pp, const ParameterStore& store, TensorGroupPtr group);
 
-  /// Rows of tokens [B, T] int64 in host memory. First stage only. Throws std::invalid_argument
-  /// naming a token that is not in the vocabulary.
-  at::Tensor EmbedTokens(const at::Tensor& tokens) const;
+  /// Of tokens of any shape. First stage only.
+  at::Tensor EmbedTokens(const at::Tensor& tokens) const override;
   /// The layers of this stage. Throws std::invalid_argument when `length` exceeds the context.
   at::Tensor RunLayers(at::Tensor rows, std::int64_t num_samples, std::int64_t length) const;
   /// Final norm, head and cross-entropy of some rows [M, H] and their labels [M] int64, which are
   /// in host memory. Last stage only. Throws std::invalid_argument naming a label that is no token.
   at::Tensor Loss(const at::Tensor& rows, const at::Tensor& labels, Predictions& predictions) const;
 
+  CacheSizes cache_sizes() const override;
+  std::int64_t context() const override { return config_.context; }
+  at::Tensor RunLayers(at::Tensor rows, const CachedTokens& tokens,
+                       KeyValueCache& cache) const override;
+  at::Tensor Logits(const at::Tensor& rows) const override;
+
  private:
+  /// Rows q, k, v of some tokens to the rows of their heads.
+  using AttendFunction = std::function<at::Tensor(const at::Tensor& qkv)>;
+
   struct Layer {
     at::Tensor norm1;
     LinearWeights qkv;
@@ -57,10 +67,15 @@ class Llama {
   void CheckVocabulary(const at::Tensor& ids, const std::string& what) const;
   Layer LoadLayer(const std::string& name, const ParameterStore& store) const;
   /// q and k of `qkv` normed head by head, if the model does so.
-  at::Tensor NormHeads(const at::Tensor& qkv, const Layer& layer, const AttentionPlan& plan) const;
+  at::Tensor NormHeads(const at::Tensor& qkv, const Layer& layer) const;
   VocabularyPart LoadVocabulary(const std::string& name, const ParameterStore& store) const;
   at::Tensor RunLayer(const at::Tensor& rows, const Layer& layer,
-                      const AttentionPlanPtr& plan) const;
+                      const AttendFunction& attend) const;
+  /// Of this rank.
+  std::int64_t num_heads() const { return config_.heads / group_->size(); }
+  std::int64_t num_kv_heads() const {
+    return std::max<std::int64_t>(config_.kv_heads / group_->size(), 1);
+  }
 
   std::string name_;
   LlamaConfig config_;

@@ -164,11 +164,17 @@ std::unique_ptr<StageBody> MakeLlamaBody(const Config& config, const ModuleConfi
   return std::make_unique<LlamaBody>(config, module, pp, store, group);
 }
 
+std::unique_ptr<Decoder> MakeLlamaDecoder(const ModuleConfig& module, const ParameterStore& store,
+                                          const TensorGroupPtr& group) {
+  return std::make_unique<Llama>(module, 0, store, group);
+}
+
 }  // namespace
 
 const TorchKind kTorchLlama = {.kind = &kLlama,
                                .make_encoder = nullptr,
                                .make_body = MakeLlamaBody,
+                               .make_decoder = MakeLlamaDecoder,
                                .reference = {.add_parameters = reference::AddLlama,
                                              .encode = nullptr,
                                              .logits = reference::LlamaLogits}};

@@ -125,8 +125,7 @@ at::Tensor ParameterStore::Leaf(const std::vector<std::string>& names) const {
 }
 
 at::Tensor ParameterStore::StateLeaf(const std::string& name) const {
-  if (!Find(name).spec.frozen) return LeafOver(values_, std::vector{name});
-  return LeafOver(frozen_, std::vector{name}).to(numerics_.state_type);
+  return LeafOver(Find(name).spec.frozen ? frozen_ : values_, std::vector{name});
 }
 
 at::Tensor ParameterStore::LeafOver(const at::Tensor& values,

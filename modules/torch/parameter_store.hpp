@@ -43,7 +43,8 @@ class ParameterStore {
   /// to it: by hand where the leaf is of a shorter type than the gradients.
   at::Tensor Leaf(const std::vector<std::string>& names) const;
   at::Tensor Leaf(const std::string& name) const { return Leaf(std::vector{name}); }
-  /// The same of the values that are kept, in the type of the state; of a frozen parameter a copy.
+  /// The same of the values that are kept: in the type of the state, but of a frozen parameter in
+  /// that of products.
   at::Tensor StateLeaf(const std::string& name) const;
   /// Where this shard's part of a parameter begins in the whole, along dimension 0.
   std::int64_t FirstRow(const std::string& name) const { return Find(name).slice.offsets.at(0); }

@@ -79,10 +79,11 @@ struct PortableRmsNorm : torch::autograd::Function<PortableRmsNorm> {
 
 at::Tensor RmsNorm(const at::Tensor& x, const at::Tensor& weight, double epsilon,
                    const Numerics& numerics) {
-  if (numerics.portable && !HasDeviceNorm(x, weight)) {
-    return PortableRmsNorm::apply(x, weight, epsilon);
+  const at::Tensor wide = weight.to(numerics.state_type);  // itself, unless it is frozen
+  if (numerics.portable && !HasDeviceNorm(x, wide)) {
+    return PortableRmsNorm::apply(x, wide, epsilon);
   }
-  return RmsNormFunction::apply(x.contiguous(), weight, epsilon);
+  return RmsNormFunction::apply(x.contiguous(), wide, epsilon);
 }
 
 }  // namespace troupe

@@ -44,6 +44,30 @@ std::unique_ptr<Encoder> MakeEncoder(const ModuleConfig& module, int pp,
   return std::make_unique<Kind>(module, pp, store, group);
 }
 
+class KeyValueCache;
+struct CacheSizes;
+struct CachedTokens;
+
+/// A language model that is whole on one device and reads sequences part by part. Records no graph.
+class Decoder {
+ public:
+  virtual ~Decoder() = default;
+  virtual CacheSizes cache_sizes() const = 0;
+  virtual std::int64_t context() const = 0;
+  /// Rows of `tokens` [M] int64 in host memory. Throws std::invalid_argument naming a token that is
+  /// not in the vocabulary.
+  virtual at::Tensor EmbedTokens(const at::Tensor& tokens) const = 0;
+  /// The layers, of rows [n * T, H] of `tokens`, which see what `cache` holds before them.
+  virtual at::Tensor RunLayers(at::Tensor rows, const CachedTokens& tokens,
+                               KeyValueCache& cache) const = 0;
+  /// Final norm and head of rows [M, H]: [M, V].
+  virtual at::Tensor Logits(const at::Tensor& rows) const = 0;
+};
+
+using DecoderMaker = std::unique_ptr<Decoder> (*)(const ModuleConfig& module,
+                                                  const ParameterStore& store,
+                                                  const TensorGroupPtr& group);
+
 using BodyMaker = std::unique_ptr<StageBody> (*)(const Config& config, const ModuleConfig& module,
                                                  int pp, const ParameterStore& store,
                                                  const TensorGroupPtr& group);
@@ -69,6 +93,7 @@ struct TorchKind {
   const ModuleKind* kind = nullptr;
   EncoderMaker make_encoder = nullptr;  ///< null: not an encoder
   BodyMaker make_body = nullptr;        ///< null: an encoder, whose stages are EncoderBody
+  DecoderMaker make_decoder = nullptr;  ///< null: not a language model
   reference::KindPart reference;
 };
 

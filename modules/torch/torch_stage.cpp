@@ -1,7 +1,6 @@
 #include "modules/torch/torch_stage.hpp"
 
 #include <ATen/core/grad_mode.h>
-#include <c10/util/Exception.h>
 #include <optional>
 #include <stdexcept>
 #include <torch/csrc/autograd/engine.h>
@@ -10,22 +9,12 @@
 
 #include "modules/torch/encoder_body.hpp"
 #include "modules/torch/late_results.hpp"
+#include "modules/torch/short_errors.hpp"
 #include "modules/torch/tensors.hpp"
 #include "plan/stage_parts.hpp"
 
 namespace troupe {
 namespace {
-
-/// Runs `work`; an error of the library becomes one line instead of a stack trace.
-template <class Work>
-auto WithShortErrors(const std::string& who, Work work) {
-  try {
-    return work();
-  } catch (const c10::Error& error) {
-    const std::string text = error.what_without_backtrace();
-    throw std::runtime_error(who + ": " + text.substr(0, text.find('\n')));
-  }
-}
 
 std::unique_ptr<StageBody> MakeBody(const Config& config, const ShardAddress& shard,
                                     const ParameterStore& store, const TensorGroupPtr& group) {

@@ -81,7 +81,7 @@ class FaultyProgram : public WrappedProgram {
 };
 
 /// The shard that is faulty.
-struct Target {
+struct FaultTarget {
   std::string config;
   std::string module;
   int pp = 0;
@@ -113,7 +113,7 @@ struct Unwatched : JobObserver {
 };
 
 /// What a job says that has `fault` at `target`.
-std::string FailureOf(const Target& target, Fault fault) {
+std::string FailureOf(const FaultTarget& target, Fault fault) {
   const Watchdog watchdog;
   const RunFolder folder;
   JobSetup setup = SetupOf(target.config, folder);
@@ -131,14 +131,14 @@ std::string FailureOf(const Target& target, Fault fault) {
 }
 
 /// One member of a tensor parallel group, so that its peers are left alone in a collective.
-const std::vector<Target> kTargets = {{"configs/shapes.toml", "language", 0, 1, 0},
-                                      {"configs/shapes_colocated.toml", "language", 0, 1, 0},
-                                      {"configs/shapes_inline.toml", "language", 0, 1, 0}};
+const std::vector<FaultTarget> kTargets = {{"configs/shapes.toml", "language", 0, 1, 0},
+                                           {"configs/shapes_colocated.toml", "language", 0, 1, 0},
+                                           {"configs/shapes_inline.toml", "language", 0, 1, 0}};
 
 }  // namespace
 
 TEST_CASE("a program that throws ends the job with stage, rank, work and cause", "[cli]") {
-  for (const Target& target : kTargets) {
+  for (const FaultTarget& target : kTargets) {
     INFO(target.config);
     const std::string who = "language.s0 dp0 tp1 rank 1 ";
     CHECK(FailureOf(target, Fault::kForward) ==
@@ -152,7 +152,7 @@ TEST_CASE("a program that throws ends the job with stage, rank, work and cause",
 }
 
 TEST_CASE("a program that cannot be made ends the job with shard and cause", "[cli]") {
-  for (const Target& target : kTargets) {
+  for (const FaultTarget& target : kTargets) {
     INFO(target.config);
     CHECK(FailureOf(target, Fault::kFactory) ==
           "language.s0 dp0 tp1 rank 1: cannot set up: device on fire");
@@ -170,7 +170,7 @@ TEST_CASE("an output that is not finite is named by stage and microbatch", "[cli
       "forward of step 1 mb 0 (sample a): output 0 is not finite: nan at row 0";
   CHECK(FailureOf(kTargets[0], Fault::kNanOutput) == "language.s0 dp0 tp1 rank 1 " + cause);
   CHECK(FailureOf(kTargets[2], Fault::kNanOutput) == "language.s0 dp0 tp1 rank 1 " + cause);
-  const Target encoder = {"configs/shapes_colocated.toml", "vision", 0, 0, 0};
+  const FaultTarget encoder = {"configs/shapes_colocated.toml", "vision", 0, 0, 0};
   CHECK(FailureOf(encoder, Fault::kNanOutput) ==
         "vision.s0 dp0 rank 0 forward of step 1 window 0 (sample a): output 0 is not finite: nan "
         "at row 0");
@@ -181,12 +181,12 @@ TEST_CASE("a gradient that is not finite is named by stage and microbatch", "[cl
       "backward of step 1 mb 0 (sample a): gradient of input 0 is not finite: nan at row 0";
   CHECK(FailureOf(kTargets[0], Fault::kNanGradient) == "language.s0 dp0 tp1 rank 1 " + cause);
   CHECK(FailureOf(kTargets[1], Fault::kNanGradient) == "language.s0 dp0 tp1 rank 1 " + cause);
-  const Target last = {"configs/shapes_inline.toml", "language", 1, 1, 0};
+  const FaultTarget last = {"configs/shapes_inline.toml", "language", 1, 1, 0};
   CHECK(FailureOf(last, Fault::kNanGradient) == "language.s1 dp0 tp1 rank 3 " + cause);
 }
 
 TEST_CASE("a parameter's gradient that is not finite is named by stage", "[cli]") {
-  for (const Target& target : kTargets) {
+  for (const FaultTarget& target : kTargets) {
     CHECK(FailureOf(target, Fault::kNanParameterGradient) ==
           "language.s0 dp0 tp1 rank 1 gradient reduction of step 1: a parameter's gradient is not "
           "finite");

@@ -1,5 +1,6 @@
 // bfloat16 activations over float32 parameters, gradients and moments.
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <map>
 #include <string>
@@ -98,10 +99,31 @@ void Fill(StageProgram& program, const std::string& name, float value) {
   for (TensorPiece& piece : pieces) {
     if (piece.name != name) continue;
     const Buffer filled = Buffer::Allocate(piece.value.shape(), piece.value.dtype());
-    std::fill_n(filled.as<float>(), filled.num_elements(), value);
+    if (filled.dtype() == DType::kFloat32) {
+      std::fill_n(filled.as<float>(), filled.num_elements(), value);
+    } else {  // bfloat16 is the upper half of a float
+      std::fill_n(reinterpret_cast<std::uint16_t*>(filled.data()), filled.num_elements(),
+                  static_cast<std::uint16_t>(std::bit_cast<std::uint32_t>(value) >> 16U));
+    }
     piece.value = filled;
   }
   program.SetTensors(TensorKind::kParameter, pieces);
+}
+
+TEST_CASE("frozen parameters that are set are those that are computed with", "[torch]") {
+  Config config = ShortConfig();
+  const Inputs inputs = MakeInputs(config, {2}, 9);
+  Job job(config);
+  ModuleOf(config, "language").frozen = true;
+  Job frozen(config);
+  CHECK(job.Evaluate(inputs).loss == frozen.Evaluate(inputs).loss);
+  for (const char* name : {"language.norm.weight", "language.layers.0.input_layernorm.weight",
+                           "language.layers.1.mlp.up_proj.weight"}) {
+    const double before = job.Evaluate(inputs).loss;
+    for (Job* each : {&job, &frozen}) Fill(each->Program("language"), name, 2.0F);
+    CHECK(job.Evaluate(inputs).loss != before);
+    CHECK(job.Evaluate(inputs).loss == frozen.Evaluate(inputs).loss);
+  }
 }
 
 TEST_CASE("steps that are too small for bfloat16 add up", "[torch]") {

@@ -1,0 +1,189 @@
+#include "answers/question.hpp"
+
+#include <algorithm>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <stdexcept>
+#include <utility>
+
+#include "data/field_items.hpp"
+#include "files/sha256.hpp"
+#include "files/strict_json.hpp"
+#include "files/text_file.hpp"
+
+namespace troupe {
+namespace {
+
+using nlohmann::json;
+
+constexpr std::size_t kMostLines = 10;
+
+/// `text`, after one placeholder of each of `files` if it has none of that field.
+std::string WithPlaceholders(const std::string& text,
+                             const std::vector<std::vector<std::string>>& files,
+                             const std::vector<RowField>& fields) {
+  std::string before;
+  const std::vector<TextPiece> pieces = SplitAtPlaceholders(text, fields);
+  for (std::size_t i = 0; i < fields.size(); ++i) {
+    const auto is_of_field = [&](const TextPiece& piece) {
+      return piece.field == static_cast<int>(i);
+    };
+    if (std::ranges::any_of(pieces, is_of_field)) continue;
+    for (std::size_t file = 0; file < files[i].size(); ++file) {
+      before += fields[i].placeholder + "\n";
+    }
+  }
+  return before + text;
+}
+
+/// The names in `field` of a question, whatever they are: ReadRow checks them.
+std::vector<std::string> NamesIn(const json& question, const std::string& field) {
+  const auto found = question.find(field);
+  if (found == question.end() || found->is_null()) return {};
+  return std::vector<std::string>(found->is_array() ? found->size() : 1);
+}
+
+Question ReadQuestion(const json& value, const std::vector<RowField>& fields, LlavaRow& row) {
+  Question question;
+  const auto id = value.find("question_id");
+  if (id == value.end() || !(id->is_string() || id->is_number_integer())) {
+    FailReading("question_id: expected a string or a whole number");
+  }
+  question.id = id->dump();
+  row.id = id->is_string() ? id->get<std::string>() : question.id;
+  const auto text = value.find("text");
+  if (text == value.end() || !text->is_string()) FailReading("text: expected a string");
+  question.text = text->get<std::string>();
+  std::vector<std::vector<std::string>> names;
+  for (const RowField& field : fields) names.push_back(NamesIn(value, field.field));
+  json conversation = value;
+  conversation["id"] = row.id;
+  for (const char* const key : {"messages", "caption"}) conversation.erase(key);
+  conversation["conversations"] = {
+      {{"from", "human"}, {"value", WithPlaceholders(question.text, names, fields)}},
+      {{"from", "gpt"}, {"value", ""}}};
+  ReadRow(conversation, fields, row);
+  row.turns.back().open = true;
+  return question;
+}
+
+}  // namespace
+
+QuestionList ReadQuestions(const std::string& file, const std::string& folder,
+                           const std::vector<RowField>& fields) {
+  constexpr int kDepth = 16;
+  QuestionList list;
+  list.set.file = file;
+  list.set.folder = folder;
+  if (const std::string reason = WhyNotOpened(file); !reason.empty()) {
+    throw DataError(file + ": " + reason);
+  }
+  std::ifstream stream(file, std::ios::binary);
+  std::vector<std::string> faults;
+  std::int64_t line = 0;
+  std::int64_t index = 0;
+  for (std::string text; std::getline(stream, text) && faults.size() < kMostLines;) {
+    ++line;
+    if (text.find_first_not_of(" \t\r") == std::string::npos) continue;
+    LlavaRow row;
+    row.index = index++;
+    row.line = line;
+    try {
+      list.questions.push_back(
+          ReadQuestion(ParseStrictJson(text, "the question", kDepth), fields, row));
+      list.set.rows.push_back(std::move(row));
+    } catch (const std::runtime_error& error) {
+      faults.push_back(FaultLine(file, row.Fault(FaultKind::kRow, error.what())));
+    }
+  }
+  if (!faults.empty()) throw DataError(faults);
+  if (list.questions.empty()) throw DataError(file + ": expected a question a line, found none");
+  return list;
+}
+
+QuestionList OneQuestion(const std::string& text, const std::vector<std::string>& images,
+                         const std::vector<RowField>& fields) {
+  QuestionList list;
+  list.questions.push_back({"0", text});
+  LlavaRow row;
+  row.files.resize(fields.size());
+  const auto reads_images = std::ranges::find(fields, "image", &RowField::word);
+  if (!images.empty()) {
+    if (reads_images == fields.end()) throw std::runtime_error("the model reads no images");
+    row.files[static_cast<std::size_t>(reads_images - fields.begin())] = images;
+  }
+  const std::string asked = WithPlaceholders(text, row.files, fields);
+  for (std::size_t i = 0; i < fields.size(); ++i) {
+    const auto pieces = SplitAtPlaceholders(asked, fields);
+    const auto count = std::ranges::count(pieces, static_cast<int>(i), &TextPiece::field);
+    if (count == std::ssize(row.files[i])) continue;
+    throw std::runtime_error("expected as many " + fields[i].word + "s as the prompt has " +
+                             JsonText(fields[i].placeholder) + ", got " +
+                             std::to_string(row.files[i].size()) + " and " + std::to_string(count));
+  }
+  row.turns = {{.answer = false, .text = asked}, {.answer = true, .text = "", .open = true}};
+  list.set.rows.push_back(std::move(row));
+  return list;
+}
+
+void CheckFiles(const QuestionList& list, const SampleFormat& format) {
+  std::vector<std::string> faults;
+  for (const LlavaRow& row : list.set.rows) {
+    for (std::size_t field = 0; field < row.files.size(); ++field) {
+      for (const std::string& file : row.files[field]) {
+        if (faults.size() == kMostLines) break;
+        try {
+          format.items[field].preprocessor->Check(list.set.PathOf(file), /*decode=*/false);
+        } catch (const std::runtime_error& error) {
+          faults.push_back(FaultLine(list.set.file, row.Fault(FaultKind::kItem, error.what())));
+        }
+      }
+    }
+  }
+  if (!faults.empty()) throw DataError(faults);
+}
+
+Prompt PromptOfQuestion(const QuestionList& list, std::size_t index, const SampleFormat& format,
+                        const std::vector<std::string>& encoders) {
+  const LlavaRow& row = list.set.rows[index];
+  Sample sample = BuildSample(list.set, row, format);
+  if (sample.num_uncut_tokens >= format.context) {
+    throw FaultError(
+        list.set.file,
+        row.Fault(FaultKind::kContext, "expected fewer than " + std::to_string(format.context) +
+                                           " tokens, the context of the model, got " +
+                                           std::to_string(sample.num_uncut_tokens)));
+  }
+  Prompt prompt;
+  prompt.tokens = std::move(sample.tokens);
+  for (std::size_t field = 0; field < encoders.size(); ++field) {
+    if (row.files[field].empty()) continue;
+    std::vector<std::string> files;
+    for (const std::string& file : row.files[field]) files.push_back(list.set.PathOf(file));
+    const auto failed = [&](std::size_t, const std::runtime_error& error, bool) {
+      throw FaultError(list.set.file, row.Fault(FaultKind::kItem, error.what()));
+    };
+    prompt.items.push_back({encoders[field], ReadItems(format.items[field], files, failed),
+                            std::move(sample.positions[field])});
+  }
+  return prompt;
+}
+
+std::string AnswerLine(const Question& question, const std::string& answer,
+                       const std::string& model) {
+  constexpr std::size_t kIdLength = 22;  // of the ids that LLaVA draws
+  Sha256 sum;
+  for (const std::string* part : {&model, &question.id, &question.text}) {
+    sum.Update(std::as_bytes(std::span(part->c_str(), part->size() + 1)));
+  }
+  nlohmann::ordered_json line;
+  line["question_id"] = json::parse(question.id);
+  line["prompt"] = question.text;
+  line["text"] = answer;
+  line["answer_id"] = sum.Hex().substr(0, kIdLength);
+  line["model_id"] = model;
+  line["metadata"] = json::object();
+  return line.dump(-1, ' ', false, json::error_handler_t::replace) + "\n";
+}
+
+}  // namespace troupe

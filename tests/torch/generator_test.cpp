@@ -1,0 +1,197 @@
+#include "modules/torch/generator.hpp"
+
+#include <algorithm>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <catch2/catch.hpp>
+
+#include "answers/answerer.hpp"
+#include "checkpoint/weights_folder.hpp"
+#include "tests/torch/oracle.hpp"
+
+namespace troupe::oracle {
+namespace {
+
+constexpr std::int64_t kImageToken = 30;
+constexpr std::int64_t kRowsOfImage = 4;
+constexpr double kExact = 1e-10;
+
+const std::vector<std::string> kLanguageFamilies = {
+    "llama", "llama_tied", "llama_biased", "llama_linear", "llama3", "mistral", "qwen2", "qwen3"};
+
+std::vector<std::string> AllFamilies() {
+  std::vector<std::string> families = kLanguageFamilies;
+  for (const char* vision : {"clip", "siglip"}) {
+    for (const char* language : {"llama", "mistral", "qwen2", "qwen3"}) {
+      families.push_back(std::string("llava_") + vision + "_" + language);
+    }
+  }
+  return families;
+}
+
+/// What transformers has answered (tools/oracle/record_answers.py).
+const SafetensorsReader& Recorded() {
+  static const SafetensorsReader file("tests/oracle/answers.safetensors");
+  return file;
+}
+
+std::vector<std::int64_t> Numbers(const std::string& name) {
+  const Buffer buffer = Recorded().Read(name);
+  const auto* values = buffer.as<std::int64_t>();
+  return {values, values + buffer.num_elements()};
+}
+
+Config WholeConfig(const std::string& family) {
+  const bool whole = family.starts_with("llava");
+  Config config =
+      Load(family, whole ? "cluster.ranks = 2\nmodel.from = \"hf:FAMILY\"\n[modules.vision]\n"
+                           "ranks = \"0\"\n[modules.language]\nranks = \"1\"\n"
+                           "[[edges]]\nfrom = \"vision\"\nto = \"language\"\n"
+                         : "cluster.ranks = 1\n[modules.language]\nweights = \"hf:FAMILY\"\n"
+                           "ranks = \"0\"\n");
+  for (ModuleConfig& module : config.modules) module.frozen = true;
+  for (EdgeConfig& edge : config.edges) edge.through->frozen = true;
+  return config;
+}
+
+std::unique_ptr<Generator> GeneratorOf(const std::string& family) {
+  const Config config = WholeConfig(family);
+  auto generator = MakeGenerator(config, {});
+  const std::vector<TensorPiece> parameters = generator->Parameters();
+  ReadWeights(config, parameters);
+  generator->SetParameters(parameters);
+  return generator;
+}
+
+/// The first images of the family's recording stand at the image tokens.
+Prompt PromptOf(const std::string& family, const std::vector<std::int64_t>& tokens) {
+  Prompt prompt;
+  prompt.tokens = tokens;
+  PromptItems items{.encoder = "vision", .items = {}, .positions = {}};
+  for (std::size_t t = 0; t < tokens.size(); ++t) {
+    if (tokens[t] == kImageToken) items.positions.push_back(static_cast<std::int64_t>(t));
+  }
+  if (items.positions.empty()) return prompt;
+  const Buffer images = Expected(family).Read("images");
+  const auto count = std::ssize(items.positions) / kRowsOfImage;
+  Shape shape = images.shape();
+  shape[0] = count;
+  items.items = {Buffer::Wrap(images.owner(), images.data(), shape, images.dtype()),
+                 std::vector<std::int64_t>(static_cast<std::size_t>(count), 1)};
+  prompt.items.push_back(std::move(items));
+  return prompt;
+}
+
+/// Its text is of no interest.
+class NoTokenizer final : public Tokenizer {
+ public:
+  std::vector<TextToken> Encode(std::string_view) const override { return {}; }
+  std::string Decode(std::span<const std::int64_t>) const override { return {}; }
+  std::optional<std::int64_t> bos() const override { return std::nullopt; }
+  std::int64_t eos() const override { return -1; }
+  std::int64_t pad() const override { return -1; }
+  std::int64_t placeholder(int) const override { return kImageToken; }
+  std::int64_t size() const override { return 32; }
+};
+
+TEST_CASE("104 answers are those of transformers, token for token", "[torch][oracle]") {
+  const std::string family = GENERATE(from_range(AllFamilies()));
+  INFO(family);
+  std::vector<std::string> names;
+  for (int i = 0; Recorded().Find(family + "/" + std::to_string(i) + "/tokens") != nullptr; ++i) {
+    names.push_back(family + "/" + std::to_string(i));
+  }
+  REQUIRE(names.size() >= 5);
+  const auto generator = GeneratorOf(family);
+  AnswerSettings settings;
+  settings.max_new_tokens = std::ssize(Numbers(names[0] + "/answer"));
+  settings.batch = GENERATE(1, 3, 8);
+  std::size_t num_answers = 0;
+  WriteAnswers(
+      *generator, NoTokenizer(), settings, names.size(),
+      [&](std::size_t i) { return PromptOf(family, Numbers(names[i] + "/tokens")); },
+      [](std::size_t, const Answer&) {},
+      [&](std::size_t i, const Answer& answer) {
+        CHECK(answer.tokens == Numbers(names[i] + "/answer"));
+        ++num_answers;
+      });
+  CHECK(num_answers == names.size());
+}
+
+TEST_CASE("logits with a cache are those of transformers without", "[torch][oracle]") {
+  const std::string family = GENERATE(from_range(AllFamilies()));
+  INFO(family);
+  const auto generator = GeneratorOf(family);
+  const std::vector<std::int64_t> answer = Numbers(family + "/0/answer");
+  const Buffer wanted = Recorded().Read(family + "/0/logits");
+  const auto vocabulary = static_cast<std::size_t>(wanted.shape()[1]);
+  // Other sequences before and behind it, of other lengths; one ends.
+  generator->Begin(PromptOf(family, Numbers(family + "/4/tokens")));
+  generator->Begin(PromptOf(family, Numbers(family + "/3/tokens")));
+  const auto check = [&](std::size_t step, const double* logits) {
+    const auto* const row = wanted.as<double>() + step * vocabulary;
+    CHECK(Difference({{"logits", {row, row + vocabulary}}},
+                     {{"logits", {logits, logits + vocabulary}}}) < kExact);
+  };
+  check(0, generator->Begin(PromptOf(family, Numbers(family + "/0/tokens"))).as<double>());
+  std::size_t place = 2;
+  std::vector<std::int64_t> tokens = {5, 6, 0};
+  for (std::size_t step = 1; step < answer.size(); ++step) {
+    if (step == 9) {
+      generator->End(0);
+      place = 0;  // the last one takes its number
+      tokens = {0, 7};
+    }
+    tokens[place] = answer[step - 1];
+    check(step, generator->Extend(tokens).as<double>() + place * vocabulary);
+  }
+}
+
+TEST_CASE("a long prompt passes in parts", "[torch]") {
+  Config config = WholeConfig("qwen3");
+  ModuleOf(config, "language").As<LlamaConfig>().context = 600;
+  auto generator = MakeGenerator(config, {});
+  const auto parameters = generator->Parameters();
+  ReadWeights(config, parameters);
+  generator->SetParameters(parameters);
+  std::vector<std::int64_t> tokens;
+  for (std::int64_t t = 0; t < 600; ++t) tokens.push_back(t * t % 29);
+  const Buffer whole = generator->Begin({tokens, {}});
+  generator->End(0);
+  generator->Begin({{3, 4, 5}, {}});
+  generator->Begin({{tokens.front()}, {}});
+  Buffer last;
+  for (std::size_t t = 1; t < tokens.size(); ++t) {
+    if (t == 300) generator->End(0);  // the other one takes its number
+    last = generator->Extend(t < 300 ? std::vector{std::int64_t{6}, tokens[t]}
+                                     : std::vector{tokens[t]});
+  }
+  const auto values = [](const Buffer& logits) {
+    const auto* const begin = logits.as<double>();
+    return std::map<std::string, std::vector<double>>{{"logits", {begin, begin + 32}}};
+  };
+  CHECK(Difference(values(whole), values(last)) < kExact);
+}
+
+TEST_CASE("what a generator cannot compute is refused", "[torch]") {
+  const auto generator = GeneratorOf("llava_clip_llama");
+  CHECK_THROWS_WITH(generator->Begin({{}, {}}),
+                    "language: expected 1 to 128 tokens of a prompt, got 0");
+  CHECK_THROWS_WITH(generator->Begin({std::vector<std::int64_t>(129, 1), {}}),
+                    "language: expected 1 to 128 tokens of a prompt, got 129");
+  CHECK_THROWS_WITH(generator->Begin({{32}, {}}), "language: expected tokens in [0, 32), got 32");
+  Prompt prompt = PromptOf("llava_clip_llama", {1, 30, 30, 30, 30});
+  prompt.items[0].positions.pop_back();
+  CHECK_THROWS_WITH(generator->Begin(prompt), "language: expected 3 rows of vision, got 4");
+  prompt.items[0].encoder = "hearing";
+  CHECK_THROWS_WITH(generator->Begin(prompt),
+                    "language: expected items of its encoders, got some of hearing");
+  CHECK_THROWS_WITH(generator->Extend(std::vector<std::int64_t>{1}),
+                    "language: expected 0 tokens, got 1");
+}
+
+}  // namespace
+}  // namespace troupe::oracle
