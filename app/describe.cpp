@@ -107,7 +107,9 @@ std::string LayoutTable(const JobPlan& plan) {
     rows.push_back({module.name, std::string(module.model.kind().word),
                     placed ? ToString(module.layout) : "inline in " + *module.inline_in,
                     placed ? RanksText(own->grid.ranks()) : "", placed ? UnitText(plan, *own) : "",
-                    module.frozen ? "no" : "yes"});
+                    module.frozen ? "no"
+                    : module.lora ? "adapters"
+                                  : "yes"});
   }
   const Config& config = plan.config();
   return Columns(rows) + "global batch " + std::to_string(config.global_batch()) + " = " +

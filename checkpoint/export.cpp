@@ -48,9 +48,53 @@ void WriteConstant(const ExportedTensor& tensor, const ByteSink& sink) {
   WriteConverted(value, tensor.type, sink);
 }
 
+/// The elements of `value` as float64.
+std::vector<double> AsDoubles(StoredType type, const std::byte* value, std::int64_t count) {
+  std::vector<double> doubles(static_cast<std::size_t>(count));
+  ConvertFloats(type, value, doubles.size(), StoredType::kFloat64,
+                reinterpret_cast<std::byte*>(doubles.data()));
+  return doubles;
+}
+
+std::vector<double> AsDoubles(const Buffer& value) {
+  return AsDoubles(StoredTypeOf(value.dtype()), value.data(), value.num_elements());
+}
+
+/// The values of a weight that an adapter stands beside, without it.
+std::vector<double> Unadapted(const ExportedTensor& tensor, const SavedParameters& saved) {
+  if (!tensor.own.empty()) return AsDoubles(saved.Read(tensor.own));
+  std::vector<std::byte> bytes;
+  ExportedTensor plain = tensor;
+  plain.adapter.reset();
+  WriteCopied(plain, [&](std::span<const std::byte> some) {
+    bytes.insert(bytes.end(), some.begin(), some.end());
+  });
+  return AsDoubles(tensor.source_entry->type, bytes.data(), NumElements(tensor.shape));
+}
+
+/// W + scale B A, row by row.
+void WriteMerged(const ExportedTensor& tensor, const SavedParameters& saved, const ByteSink& sink) {
+  Buffer merged = Buffer::Allocate(tensor.shape, DType::kFloat64);
+  std::ranges::copy(Unadapted(tensor, saved), merged.as<double>());
+  const std::vector<double> a = AsDoubles(saved.Read(tensor.adapter->a));
+  const std::vector<double> b = AsDoubles(saved.Read(tensor.adapter->b));
+  const auto in = static_cast<std::size_t>(tensor.shape.at(1));
+  const std::size_t rank = a.size() / in;
+  double* row = merged.as<double>();
+  for (std::size_t out = 0; out < b.size() / rank; ++out, row += in) {
+    for (std::size_t r = 0; r < rank; ++r) {
+      const double factor = tensor.adapter->scale * b[out * rank + r];
+      for (std::size_t i = 0; i < in; ++i) row[i] += factor * a[r * in + i];
+    }
+  }
+  WriteConverted(merged, tensor.type, sink);
+}
+
 TensorToWrite ToWrite(const ExportedTensor& tensor, const SavedParameters& saved) {
   return {tensor.name, tensor.type, tensor.shape, [&tensor, &saved](const ByteSink& sink) {
-            if (!tensor.own.empty()) {
+            if (tensor.adapter) {
+              WriteMerged(tensor, saved, sink);
+            } else if (!tensor.own.empty()) {
               WriteConverted(saved.Read(tensor.own), tensor.type, sink);
             } else if (tensor.source != nullptr) {
               WriteCopied(tensor, sink);

@@ -13,28 +13,9 @@
 namespace troupe {
 namespace {
 
-StoredType TypeOf(Precision precision) {
-  if (precision == Precision::kBFloat16) return StoredType::kBFloat16;
-  return precision == Precision::kFloat64 ? StoredType::kFloat64 : StoredType::kFloat32;
-}
-
 std::string TorchWord(StoredType type) {
   if (type == StoredType::kBFloat16) return "bfloat16";
   return type == StoredType::kFloat64 ? "float64" : "float32";
-}
-
-/// All parameters of a model by our names.
-std::map<std::string, ParameterSpec> AllParameters(const Config& config) {
-  std::map<std::string, ParameterSpec> all;
-  for (const ModuleConfig& module : config.modules) {
-    if (module.inline_in) continue;  // among those of its host
-    for (int pp = 0; pp < module.num_stages(); ++pp) {
-      for (const ParameterSpec& spec : StageParameters(config, module.name, pp)) {
-        all.emplace(spec.name, spec);
-      }
-    }
-  }
-  return all;
 }
 
 std::string FolderOf(const std::optional<std::string>& weights) {
@@ -53,7 +34,7 @@ class Planner {
                                std::string(module.model.kind().word) +
                                "\" has no Hugging Face folder; expected one of another kind");
     }
-    plan_.reason = WhyNoWhole();
+    plan_.reason = WhyNoWhole(config_);
     if (config_.modules.size() == 1) {
       plan_.folders = {Alone(config_.modules.front(), "")};
       plan_.reason.clear();
@@ -72,16 +53,6 @@ class Planner {
   }
 
  private:
-  std::string WhyNoWhole() const {
-    if (config_.modules.size() != 2 || config_.edges.size() != 1) {
-      return "it is not one encoder and one language model";
-    }
-    const EdgeConfig& edge = config_.edges.front();
-    if (!edge.through) return "there is no projector between its modules";
-    return WhyNoLlava(*FindModule(config_, edge.from).model, ProjectorShapeOf(config_, edge),
-                      *FindModule(config_, edge.to).model);
-  }
-
   const WeightsFolder& Source(const std::string& folder) {
     auto& source = plan_.sources[folder];
     if (source == nullptr) source = std::make_unique<WeightsFolder>(folder);
@@ -89,7 +60,7 @@ class Planner {
   }
 
   ModuleToWrite ToWrite(const ModuleConfig& module) const {
-    return {*module.model, FolderOf(module.weights), TorchWord(TypeOf(config_.run.precision))};
+    return {*module.model, FolderOf(module.weights), TorchWord(WrittenType(config_.run.precision))};
   }
 
   /// The tensor `name` for the parameter `own`, with the type of the source's if there is one.
@@ -113,6 +84,13 @@ class Planner {
         module.name + "." + (tied ? std::string("embed_tokens.weight") : std::string(rest));
     if (!parameters_.contains(own)) return std::nullopt;
     return own;
+  }
+
+  std::optional<ExportedAdapter> AdapterOf(const ModuleConfig& module,
+                                           const std::string& own) const {
+    const std::string a = AdapterName(own, AdapterEnd::kIn);
+    if (!parameters_.contains(a)) return std::nullopt;
+    return ExportedAdapter{a, AdapterName(own, AdapterEnd::kOut), module.lora->scale()};
   }
 
   /// Adds the tensors of a module, under `written` or, if that is null, the names of its source.
@@ -145,6 +123,7 @@ class Planner {
                                                    .shape = entry.shape,
                                                    .source = file.get(),
                                                    .source_entry = &entry});
+          if (own) tensors.back().adapter = AdapterOf(module, *own);
         }
       }
     }
@@ -157,11 +136,12 @@ class Planner {
   void AddOthers(const ModuleConfig& module, const ForeignNames& names,
                  const std::set<std::string>& done, bool constants,
                  std::vector<ExportedTensor>& tensors) {
-    const StoredType type = TypeOf(config_.run.precision);
+    const StoredType type = WrittenType(config_.run.precision);
     for (const auto& [own, spec] : parameters_) {
-      if (!own.starts_with(module.name + ".") || done.contains(own)) continue;
+      if (spec.part != module.name || !spec.adapts.empty() || done.contains(own)) continue;
       tensors.push_back(
           Saved(NameIn(names, std::string_view(own).substr(module.name.size() + 1)), own, type));
+      tensors.back().adapter = AdapterOf(module, own);
     }
     const ModuleKind& kind = module.model.kind();
     if (!constants || kind.foreign_constants == nullptr) return;
@@ -181,7 +161,7 @@ class Planner {
     for (const auto& [own, spec] : parameters_) {
       if (!own.starts_with(part)) continue;
       const std::string rest = own.substr(part.size());
-      StoredType type = TypeOf(config_.run.precision);
+      StoredType type = WrittenType(config_.run.precision);
       const TensorEntry* entry = nullptr;
       const SafetensorsReader* file = nullptr;
       if (source != nullptr) {
@@ -291,6 +271,21 @@ class Planner {
 };
 
 }  // namespace
+
+std::string WhyNoWhole(const Config& config) {
+  if (config.modules.size() != 2 || config.edges.size() != 1) {
+    return "it is not one encoder and one language model";
+  }
+  const EdgeConfig& edge = config.edges.front();
+  if (!edge.through) return "there is no projector between its modules";
+  return WhyNoLlava(*FindModule(config, edge.from).model, ProjectorShapeOf(config, edge),
+                    *FindModule(config, edge.to).model);
+}
+
+StoredType WrittenType(Precision precision) {
+  if (precision == Precision::kBFloat16) return StoredType::kBFloat16;
+  return precision == Precision::kFloat64 ? StoredType::kFloat64 : StoredType::kFloat32;
+}
 
 ExportPlan PlanExport(const Config& config, const SavedParameters& saved,
                       const SpecialTokens& tokens) {

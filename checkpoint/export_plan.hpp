@@ -4,6 +4,7 @@
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -14,6 +15,13 @@
 
 namespace troupe {
 
+/// An adapter that is added to a weight. Both are our names of parameters that were saved.
+struct ExportedAdapter {
+  std::string a;  ///< [rank, in]
+  std::string b;  ///< [out, rank]
+  double scale = 1.0;
+};
+
 /// A tensor of a folder. It comes from one of three places.
 struct ExportedTensor {
   std::string name;
@@ -23,6 +31,7 @@ struct ExportedTensor {
   const SafetensorsReader* source = nullptr;  ///< else its bytes in a folder
   const TensorEntry* source_entry = nullptr;
   double constant = 0.0;  ///< else the value of all elements
+  std::optional<ExportedAdapter> adapter = {};
 };
 
 struct ExportedFile {
@@ -48,11 +57,16 @@ struct ExportPlan {
 
 /// Plans the export of a model: one folder for a whole LLaVA or a single module, else one for each
 /// module and projector. Tensors keep the types and names of the folders that modules started from,
-/// which must still be there, and tensors that training does not use are carried along. Reads no
-/// values. Throws ModelFolderError for folders that cannot be read, std::runtime_error for a
+/// which must still be there, and tensors that training does not use are carried along. Adapters are
+/// added to the weights that they stand beside. Reads no values. Throws ModelFolderError for folders that cannot be read, std::runtime_error for a
 /// parameter that was not saved or a kind that has no folder.
 ExportPlan PlanExport(const Config& config, const SavedParameters& saved,
                       const SpecialTokens& tokens);
+
+/// Returns why a model is no LLaVA that transformers has, "" if it is one.
+std::string WhyNoWhole(const Config& config);
+/// Returns the type in which parameters are written that have no source.
+StoredType WrittenType(Precision precision);
 
 /// The most bytes of a file, unless one tensor has more.
 inline constexpr std::uint64_t kMaxExportedFile = 5'000'000'000;

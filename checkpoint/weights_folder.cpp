@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <set>
 #include <span>
 #include <stdexcept>
 #include <system_error>
@@ -181,15 +182,19 @@ struct ForeignTensor {
 /// The folders that modules and projectors start from, each opened once.
 class Folders {
  public:
-  explicit Folders(const Config& config) : config_(config) {}
+  explicit Folders(const Config& config) : config_(config) {
+    for (const auto& [name, spec] : AllParameters(config)) {
+      if (spec.from_folder) in_folders_.insert(name);
+    }
+  }
 
   /// Returns where the parameter `own` ("language.norm.weight") comes from; nothing if its module or
   /// projector starts from random values.
   std::optional<ForeignTensor> Find(const std::string& own) {
+    if (!in_folders_.contains(own)) return std::nullopt;
     const std::string part = own.substr(0, own.find('.'));
     const std::string_view name = std::string_view(own).substr(part.size() + 1);
     if (const ModuleConfig* const module = config_.Find(part)) {
-      if (!module->weights) return std::nullopt;
       const WeightsFolder& folder = Open(*module->weights);
       const ModuleKind& kind = module->model.kind();
       const bool may_grow =
@@ -197,9 +202,6 @@ class Folders {
       return ForeignTensor{folder, NameOfModule(kind, folder, name), may_grow};
     }
     const auto edge = std::ranges::find(config_.edges, part, ProjectorName);
-    if (edge == config_.edges.end() || !edge->through || !edge->through->weights) {
-      return std::nullopt;
-    }
     const WeightsFolder& folder = Open(*edge->through->weights);
     return ForeignTensor{folder, NameOfProjector(edge->through->kind, folder, name)};
   }
@@ -232,6 +234,7 @@ class Folders {
   }
 
   const Config& config_;
+  std::set<std::string> in_folders_;                               ///< parameters
   std::map<std::string, std::unique_ptr<WeightsFolder>> folders_;  ///< by `weights`
 };
 
@@ -253,14 +256,9 @@ std::string DigestOf(const WeightsFolder& folder) {
 void CheckWeights(const Config& config) {
   Folders folders(config);
   try {
-    for (const ModuleConfig& module : config.modules) {
-      if (module.inline_in) continue;  // among the parameters of its host
-      for (int pp = 0; pp < module.num_stages(); ++pp) {
-        for (const ParameterSpec& spec : StageParameters(config, module.name, pp)) {
-          if (const auto found = folders.Find(spec.name)) {
-            found->folder.Require(found->name, spec.shape, spec.name, found->may_grow);
-          }
-        }
+    for (const auto& [name, spec] : AllParameters(config)) {
+      if (const auto found = folders.Find(name)) {
+        found->folder.Require(found->name, spec.shape, name, found->may_grow);
       }
     }
   } catch (const ModelFolderError&) {

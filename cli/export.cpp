@@ -7,6 +7,7 @@
 
 #include "app/run_directory.hpp"
 #include "app/saved_run.hpp"
+#include "checkpoint/export_adapters.hpp"
 #include "cli/commands.hpp"
 #include "configs/loader.hpp"
 #include "data/sample.hpp"
@@ -15,9 +16,12 @@
 namespace troupe {
 namespace {
 
+constexpr const char* kApart = "apart";
+
 struct ExportArguments {
   std::string run;
   std::string out;
+  std::string adapters = "merged";
 };
 
 SpecialTokens TokensOf(const Config& config) {
@@ -34,20 +38,14 @@ SpecialTokens TokensOf(const Config& config) {
   return tokens;
 }
 
-int Export(const ExportArguments& arguments) {
-  try {
-    RequireNewFolder(arguments.out);
-    if (RunDirectoryOf(arguments.run).empty()) {
-      throw std::invalid_argument(arguments.run + ": expected a run directory or a checkpoint in " +
-                                  "one, found none");
-    }
-  } catch (const std::invalid_argument& e) {
-    std::cerr << "troupe export: " << e.what() << '\n';
-    return kExitBadInput;
-  }
-  const SavedRun run = OpenSavedRun(arguments.run);
-  const Config config = LoadConfig(ResolvedFile(run.directory)).config;
-  const ExportPlan plan = PlanExport(config, run.saved, TokensOf(config));
+ExportPlan PlanOf(const ExportArguments& arguments, const Config& config,
+                  const SavedParameters& saved) {
+  if (arguments.adapters == kApart) return PlanAdapters(config, saved);
+  return PlanExport(config, saved, TokensOf(config));
+}
+
+/// Writes `plan`, and says what it writes.
+void Write(const ExportArguments& arguments, const SavedRun& run, const ExportPlan& plan) {
   std::cout << "exporting " << run.parameters << ", after " << Counted(run.saved.steps(), "step")
             << '\n';
   if (!plan.reason.empty()) {
@@ -60,6 +58,22 @@ int Export(const ExportArguments& arguments) {
       });
   std::cout << arguments.out << ": " << (plan.model.empty() ? "" : plan.model + ", ")
             << size.num_tensors << " tensors, " << Bytes(size.num_bytes) << '\n';
+}
+
+int Export(const ExportArguments& arguments) {
+  try {
+    RequireNewFolder(arguments.out);
+    if (RunDirectoryOf(arguments.run).empty()) {
+      throw std::invalid_argument(arguments.run + ": expected a run directory or a checkpoint in " +
+                                  "one, found none");
+    }
+    const SavedRun run = OpenSavedRun(arguments.run);
+    const Config config = LoadConfig(ResolvedFile(run.directory)).config;
+    Write(arguments, run, PlanOf(arguments, config, run.saved));
+  } catch (const std::invalid_argument& e) {
+    std::cerr << "troupe export: " << e.what() << '\n';
+    return kExitBadInput;
+  }
   return kExitDone;
 }
 
@@ -84,6 +98,8 @@ void AddExport(CLI::App& app, Command& command) {
   verb->add_option("--out", arguments->out, "folder to write, new or empty")
       ->required()
       ->type_name("DIR");
+  AddChoice(*verb, "--adapters", {arguments->adapters, kApart}, arguments->adapters,
+            "adapters are added to their weights, or written alone, as PEFT reads them");
   SetCommand(*verb, command, [arguments] { return Export(*arguments); });
 }
 

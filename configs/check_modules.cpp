@@ -89,6 +89,44 @@ class ConfigModuleCheck : public ModuleCheck {
 
 }  // namespace
 
+/// The linear layers of a module that adapters may stand beside.
+static LinearRoles RolesOf(const ModelConfig& model) {
+  std::vector<ParameterSpec> specs;
+  ParameterList list(specs, "", false);
+  model.AddParameters({.layers = {0, 1}, .first = false, .last = false}, list);
+  LinearRoles roles;
+  for (const ParameterSpec& spec : specs) {
+    if (spec.role) roles.Add(*spec.role);
+  }
+  return roles;
+}
+
+static std::string WordsOf(const LinearRoles& roles) {
+  std::vector<std::string> words;
+  for (std::size_t i = 0; i < kLinearRoleWords.size(); ++i) {
+    if (roles.HasNumber(i)) words.push_back(Quoted(kLinearRoleWords[i]));
+  }
+  return words.empty() ? "none" : Listed(words, ", ");
+}
+
+static void CheckAdapters(const ModuleConfig& module, Report& report) {
+  if (!module.lora) return;
+  report.Expect(
+      !module.frozen, {KeyOf(module, "frozen")},
+      "expected false beside `lora`, which trains adapters and nothing else of the module");
+  const std::string key = KeyOf(module, "lora.linears");
+  if (!report.Good({key, KeyOf(module, "kind")})) return;
+  const LinearRoles has = RolesOf(*module.model);
+  const LinearRoles& asked = module.lora->linears;
+  bool all = asked != LinearRoles();
+  for (std::size_t i = 0; i < kLinearRoleWords.size(); ++i) {
+    all = all && (!asked.HasNumber(i) || has.HasNumber(i));
+  }
+  if (all) return;
+  report.Add(key, "expected some of " + WordsOf(has) + ", the linear layers of a \"" +
+                      std::string(module.model.kind().word) + "\", got " + WordsOf(asked));
+}
+
 /// If several modules read a field, each must state which.
 static void CheckHasInput(const ModuleConfig& module, Report& report) {
   report.Expect(module.model->field() == nullptr || module.input, {KeyOf(module, "input")},
@@ -147,6 +185,7 @@ void CheckModules(const Config& config, Report& report) {
     module.model->Check(check);
     CheckStages(module, report);
     CheckHasInput(module, report);
+    CheckAdapters(module, report);
   }
   CheckInputs(config, report);
 }

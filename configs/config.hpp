@@ -137,6 +137,18 @@ struct OptimizerOverride {
 /// The part of a colocated encoder that leaves its devices while the language model computes.
 enum class Offload { kNone, kParameters, kState };
 
+/// Adapters of low rank beside linear layers of a module, which stay as they are: a layer adds
+/// alpha / rank * B A x to its output. (LoRA, arXiv:2106.09685)
+struct LoraConfig {
+  std::int64_t rank = 64;
+  double alpha = 128.0;
+  LinearRoles linears = {LinearRole::kQuery, LinearRole::kKey, LinearRole::kValue,
+                         LinearRole::kOutput};
+
+  double scale() const { return alpha / static_cast<double>(rank); }
+  friend bool operator==(const LoraConfig&, const LoraConfig&) = default;
+};
+
 struct ModuleConfig {
   std::string name;
   Model model = DefaultModel();  ///< its kind, and the keys that only this kind has
@@ -148,6 +160,7 @@ struct ModuleConfig {
   std::optional<InputConfig> input = {};
   std::optional<std::string> weights = {};  ///< "hf:DIR"; unset: random
   bool frozen = false;
+  std::optional<LoraConfig> lora = {};  ///< only its adapters train
   Recompute recompute = Recompute::kNone;
   Offload offload = Offload::kNone;  ///< kState: also gradients and moments
   /// Gradients that each replica of the language model still owes when the offloaded part comes
@@ -159,6 +172,8 @@ struct ModuleConfig {
   /// Number of pipeline stages. Stage s is on the ranks with pp = s % layout.pp. With several
   /// chunks these are virtual stages.
   int num_stages() const { return layout.pp * chunks; }
+  /// Returns whether the parameters of its kind stay as they are.
+  bool keeps_parameters() const { return frozen || lora.has_value(); }
   /// Returns whether the first and the last stage each have a copy of the embedding.
   bool head_tied_across_stages() const { return model->ties_embedding() && num_stages() > 1; }
   /// Returns the keys of a kind. Throws std::bad_cast if the module is of another kind.

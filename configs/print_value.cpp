@@ -41,10 +41,10 @@ struct Printer {
     return Word(static_cast<std::size_t>(*field));
   }
   std::string operator()(const EnumField& field) const { return Word(field.get()); }
-  std::string operator()(const Traits* field) const {
+  std::string operator()(const NumberSet* field) const {
     std::vector<std::string> words;
     for (std::size_t i = 0; i < key.words.size(); ++i) {
-      if (field->Has(static_cast<Trait>(i))) words.push_back(Word(i));
+      if (field->HasNumber(i)) words.push_back(Word(i));
     }
     return "[" + Listed(words, ", ") + "]";
   }

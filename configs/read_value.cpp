@@ -153,7 +153,7 @@ static Refused ReadWord(const KeySpec& key, const TomlValue& value, const Slot& 
 
 static Refused ReadWords(const KeySpec& key, const TomlValue& value, const Slot& slot) {
   if (!value.Is(Kind::kArray)) return Refuse(key, value);
-  Traits traits;
+  NumberSet numbers;
   std::set<std::string> seen;
   for (const auto& item : value.items) {
     if (!item.Is(Kind::kString)) return Refuse(key, item);
@@ -163,9 +163,9 @@ static Refused ReadWords(const KeySpec& key, const TomlValue& value, const Slot&
       return ConfigError{item.place,
                          "expected each word once, got " + Quoted(item.string) + " twice"};
     }
-    traits.Add(static_cast<Trait>(found - key.words.begin()));
+    numbers.AddNumber(static_cast<std::size_t>(found - key.words.begin()));
   }
-  *std::get<Traits*>(slot) = traits;
+  *std::get<NumberSet*>(slot) = numbers;
   return {};
 }
 

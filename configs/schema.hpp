@@ -49,7 +49,7 @@ using Slot =
                  std::int64_t*, std::optional<std::int64_t>*, std::uint64_t*, double*,
                  std::optional<double>*, Precision*, Model*, Recompute*, Offload*, ProjectorEnd*,
                  ProjectorKind*, ProcessesPer*, ClusterTls*, TransportVerify*, TransportTcp*,
-                 Backend*, ScheduleKind*, RateSchedule*, GroupBy*, AxisOrder*, Traits*,
+                 Backend*, ScheduleKind*, RateSchedule*, GroupBy*, AxisOrder*, NumberSet*,
                  std::vector<int>*, std::vector<std::int64_t>*, std::vector<ClusterNode>*,
                  std::array<double, 3>*, std::optional<ImageFit>*, Betas, EnumField>;
 

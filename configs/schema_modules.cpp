@@ -82,6 +82,13 @@ std::vector<KeySpec> ModuleKeys() {
   Add(keys, {"modules.*.input"},
       {{"field", &InputConfig::field, "The sample's field it reads."},
        {"placeholder", &InputConfig::placeholder, "The word in the text that its rows replace."}});
+  Add(keys, {"modules.*.lora", has_layers},
+      {{"rank", &LoraConfig::rank, kCount, "Width of an adapter."},
+       {"alpha", &LoraConfig::alpha, kPositive,
+        "What an adapter gives is multiplied by alpha / rank."},
+       {"linears", &LoraConfig::linears, kLinearRoleWords, kWords,
+        "The linear layers with an adapter: \"q\", \"k\", \"v\" and \"o\" of attention, and of the "
+        "MLP \"gate\", \"up\" and \"down\", or \"fc1\" and \"fc2\" of an encoder."}});
   AddOverrideKeys(keys, "modules.*.optimizer");
   return keys;
 }

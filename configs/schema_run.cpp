@@ -56,8 +56,8 @@ std::vector<KeySpec> RunKeys() {  // NOLINT(readability-function-size): a table
         "/ global batch, rounded up. It clears inherited `steps`, and they clear it."},
        {"seed", &RunConfig::seed, Range{.low = 0},
         "Decides initial values and the order of samples."},
-       {"precision", &RunConfig::precision, kPrecisionWords,
-        Others{"bfloat16", {"bf16"}}, Others{"float32", {"fp32", "f32", "float", "single"}},
+       {"precision", &RunConfig::precision, kPrecisionWords, Others{"bfloat16", {"bf16"}},
+        Others{"float32", {"fp32", "f32", "float", "single"}},
         Others{"float64", {"fp64", "f64", "double"}},
         Others{"bfloat16", {"half", "fp16", "f16", "float16"}, false}, kRounding,
         "Number type of parameters, activations and gradients. `bfloat16`: of activations and of "

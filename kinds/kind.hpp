@@ -116,6 +116,8 @@ struct ModuleKind {
   std::vector<std::string_view> foreign_roots = {};
   ForeignNames foreign_alone = {};     ///< the names to write in a folder of this module
   ForeignNames foreign_in_whole = {};  ///< and in a folder of a whole LLaVA
+  /// The names of its tensors in a whole LLaVA in memory, by which PEFT calls them.
+  ForeignNames foreign_in_memory = {};
 };
 
 /// A key with its value, as it appears in messages.

@@ -145,9 +145,10 @@ void AddLayer(const LlamaConfig& llama, const std::string& layer, ParameterList&
   const double residual = InverseRoot(2 * llama.layers);
   const std::string attention = layer + ".self_attn.";
   list.AddNormWeight(layer + ".input_layernorm", hidden);
-  list.AddWeight(attention + "q_proj", llama.query_width(), hidden, Cut::kRows);
-  for (const char* name : {"k_proj", "v_proj"}) {
-    list.AddWeight(attention + name, llama.key_width(), hidden, Cut::kKeyValueRows).kv_heads =
+  using enum LinearRole;
+  list.AddWeight(attention + "q_proj", kQuery, llama.query_width(), hidden, Cut::kRows);
+  for (const auto& [name, role] : {std::pair{"k_proj", kKey}, std::pair{"v_proj", kValue}}) {
+    list.AddWeight(attention + name, role, llama.key_width(), hidden, Cut::kKeyValueRows).kv_heads =
         llama.kv_heads;
   }
   if (llama.attention_bias != AttentionBias::kNone) {
@@ -161,12 +162,14 @@ void AddLayer(const LlamaConfig& llama, const std::string& layer, ParameterList&
     list.AddNormWeight(attention + "q_norm", llama.head_size(), Cut::kSummed);
     list.AddNormWeight(attention + "k_norm", llama.head_size(), Cut::kSummed);
   }
-  list.AddWeight(attention + "o_proj", hidden, llama.query_width(), Cut::kColumns, residual);
+  list.AddWeight(attention + "o_proj", kOutput, hidden, llama.query_width(), Cut::kColumns,
+                 residual);
   if (llama.attention_bias == AttentionBias::kAll) list.AddBias(attention + "o_proj", hidden);
   list.AddNormWeight(layer + ".post_attention_layernorm", hidden);
-  list.AddWeight(layer + ".mlp.gate_proj", llama.mlp_hidden, hidden, Cut::kRows);
-  list.AddWeight(layer + ".mlp.up_proj", llama.mlp_hidden, hidden, Cut::kRows);
-  list.AddWeight(layer + ".mlp.down_proj", hidden, llama.mlp_hidden, Cut::kColumns, residual);
+  list.AddWeight(layer + ".mlp.gate_proj", kGate, llama.mlp_hidden, hidden, Cut::kRows);
+  list.AddWeight(layer + ".mlp.up_proj", kUp, llama.mlp_hidden, hidden, Cut::kRows);
+  list.AddWeight(layer + ".mlp.down_proj", kDown, hidden, llama.mlp_hidden, Cut::kColumns,
+                 residual);
 }
 
 /// If a tied head and the embedding are on different stages, each has a copy.
@@ -197,7 +200,8 @@ const ModuleKind kLlama = {
     .foreign_vocabulary = {"embed_tokens.weight", "lm_head.weight"},
     .foreign_roots = {"embed_tokens", "layers", "norm", "lm_head"},
     .foreign_alone = {"model.", ""},
-    .foreign_in_whole = {"language_model.model.", "language_model."}};
+    .foreign_in_whole = {"language_model.model.", "language_model."},
+    .foreign_in_memory = {"model.language_model.", ""}};
 
 void LlamaConfig::FillDefaults(const std::function<bool(const char* key)>& stated) {
   if (!stated("kv_heads")) kv_heads = heads;

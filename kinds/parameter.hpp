@@ -3,8 +3,10 @@
 #pragma once
 
 #include <cmath>
+#include <cstddef>
 #include <cstdint>
 #include <initializer_list>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -37,22 +39,49 @@ enum class Trait : std::uint8_t {
 inline const std::vector<std::string> kTraitWords = {"bias", "norm", "class_embedding",
                                                      "embedding"};
 
-/// A set of traits.
-class Traits {
+/// The linear layers of a layer that adapters may stand beside (configs/config.hpp, LoraConfig).
+enum class LinearRole : std::uint8_t {
+  kQuery,
+  kKey,
+  kValue,
+  kOutput,
+  kGate,
+  kUp,
+  kDown,
+  kFc1,
+  kFc2
+};
+/// In the order of LinearRole.
+inline const std::vector<std::string> kLinearRoleWords = {"q",  "k",    "v",   "o",  "gate",
+                                                          "up", "down", "fc1", "fc2"};
+
+/// A set of the values of an enum, by their numbers.
+class NumberSet {
  public:
-  constexpr Traits() = default;
-  constexpr Traits(std::initializer_list<Trait> traits) {
-    for (const Trait trait : traits) Add(trait);
-  }
-  constexpr void Add(Trait trait) { bits_ |= 1U << static_cast<unsigned>(trait); }
-  constexpr bool Has(Trait trait) const { return Meets({trait}); }
-  /// Returns whether the two sets share a trait.
-  constexpr bool Meets(Traits other) const { return (bits_ & other.bits_) != 0; }
-  friend constexpr bool operator==(const Traits&, const Traits&) = default;
+  constexpr void AddNumber(std::size_t number) { bits_ |= 1U << number; }
+  constexpr bool HasNumber(std::size_t number) const { return (bits_ >> number & 1U) != 0; }
+  /// Returns whether the two sets share a value.
+  constexpr bool Meets(NumberSet other) const { return (bits_ & other.bits_) != 0; }
+  friend constexpr bool operator==(const NumberSet&, const NumberSet&) = default;
 
  private:
   unsigned bits_ = 0;
 };
+
+/// A set of values of `Enum`.
+template <class Enum>
+class EnumSet : public NumberSet {
+ public:
+  constexpr EnumSet() = default;
+  constexpr EnumSet(std::initializer_list<Enum> values) {
+    for (const Enum value : values) Add(value);
+  }
+  constexpr void Add(Enum value) { AddNumber(static_cast<std::size_t>(value)); }
+  constexpr bool Has(Enum value) const { return HasNumber(static_cast<std::size_t>(value)); }
+};
+
+using Traits = EnumSet<Trait>;
+using LinearRoles = EnumSet<LinearRole>;
 
 struct ParameterSpec {
   std::string name;  ///< "language.layers.0.self_attn.q_proj.weight"
@@ -63,6 +92,8 @@ struct ParameterSpec {
   std::int64_t kv_heads = 0;  ///< with kKeyValueRows
   std::string part = {};      ///< the module or projector that it belongs to
   Traits traits = {};
+  std::optional<LinearRole> role = {};  ///< of a linear weight that an adapter may stand beside
+  std::string adapts = {};              ///< of an adapter's weight: the name of the other weight
   bool frozen = false;
   bool from_folder = false;  ///< starts from a Hugging Face folder, not from `initial`
   bool tied_copy = false;    ///< the head's copy of an embedding that another stage owns
@@ -100,6 +131,13 @@ class ParameterList {
   ParameterSpec& AddWeight(const std::string& name, std::int64_t out, std::int64_t in, Cut cut,
                            double scale = 1.0) {
     return AddNormal(name + ".weight", {out, in}, InverseRoot(in) * scale, cut);
+  }
+  /// Adds the weight beside whose layer an adapter may stand.
+  ParameterSpec& AddWeight(const std::string& name, LinearRole role, std::int64_t out,
+                           std::int64_t in, Cut cut, double scale = 1.0) {
+    ParameterSpec& spec = AddWeight(name, out, in, cut, scale);
+    spec.role = role;
+    return spec;
   }
   void AddNormWeight(const std::string& name, std::int64_t hidden, Cut cut = Cut::kNone) {
     Add(name + ".weight", {hidden}, {Trait::kNorm}, cut).initial = Initial::kOnes;

@@ -112,11 +112,17 @@ void ReadForeignEncoder(const ForeignConfig& config, const ForeignConfig* whole,
   encoder.final_norm = false;
 }
 
+/// Those that are not built are carried along from the source.
+static std::int64_t LayersInFolder(const PatchEncoder& encoder, const ModelConfig* source) {
+  return source == nullptr ? encoder.built_layers()
+                           : dynamic_cast<const PatchEncoder*>(source)->layers;
+}
+
 ForeignValues WriteForeignEncoder(const PatchEncoder& encoder, const ModelConfig* source) {
   return {
       {"hidden_size", encoder.hidden},
       {"intermediate_size", encoder.mlp_hidden},
-      {"num_hidden_layers", source == nullptr ? encoder.built_layers() : encoder.layers},
+      {"num_hidden_layers", LayersInFolder(encoder, source)},
       {"num_attention_heads", encoder.heads},
       {"num_channels", std::int64_t{3}},
       {"image_size", encoder.image_size},
@@ -209,18 +215,20 @@ void PatchEncoder::AddParameters(const StagePlace& stage, ParameterList& list) c
     const std::string prefix = "encoder.layers." + std::to_string(layer);
     const std::string attention = prefix + ".self_attn.";
     list.AddLayerNorm(prefix + ".layer_norm1", hidden);
-    for (const char* name : {"q_proj", "k_proj", "v_proj"}) {
-      list.AddWeight(attention + name, hidden, hidden, Cut::kRows);
+    using enum LinearRole;
+    for (const auto& [name, role] :
+         {std::pair{"q_proj", kQuery}, std::pair{"k_proj", kKey}, std::pair{"v_proj", kValue}}) {
+      list.AddWeight(attention + name, role, hidden, hidden, Cut::kRows);
     }
     for (const char* name : {"q_proj", "k_proj", "v_proj"}) {
       list.AddBias(attention + name, hidden, Cut::kRows);
     }
-    list.AddWeight(attention + "out_proj", hidden, hidden, Cut::kColumns, residual);
+    list.AddWeight(attention + "out_proj", kOutput, hidden, hidden, Cut::kColumns, residual);
     list.AddBias(attention + "out_proj", hidden);
     list.AddLayerNorm(prefix + ".layer_norm2", hidden);
-    list.AddWeight(prefix + ".mlp.fc1", mlp_hidden, hidden, Cut::kRows);
+    list.AddWeight(prefix + ".mlp.fc1", kFc1, mlp_hidden, hidden, Cut::kRows);
     list.AddBias(prefix + ".mlp.fc1", mlp_hidden, Cut::kRows);
-    list.AddWeight(prefix + ".mlp.fc2", hidden, mlp_hidden, Cut::kColumns, residual);
+    list.AddWeight(prefix + ".mlp.fc2", kFc2, hidden, mlp_hidden, Cut::kColumns, residual);
     list.AddBias(prefix + ".mlp.fc2", hidden);
   }
   if (stage.last && final_norm) list.AddLayerNorm("post_layernorm", hidden);

@@ -40,7 +40,8 @@ const ModuleKind kSiglip = {.word = "siglip",
                             .foreign_probe = "embeddings.patch_embedding.weight",
                             .foreign_roots = {"embeddings", "encoder", "post_layernorm", "head"},
                             .foreign_alone = {"vision_model."},
-                            .foreign_in_whole = {"vision_tower.vision_model."}};
+                            .foreign_in_whole = {"vision_tower.vision_model."},
+                            .foreign_in_memory = {"model.vision_tower.vision_model."}};
 
 void SiglipConfig::AddParameters(const StagePlace& stage, ParameterList& list) const {
   if (stage.first) {

@@ -44,7 +44,8 @@ const ModuleKind kVit = {
     .foreign_probe = "embeddings.patch_embedding.weight",
     .foreign_roots = {"embeddings", "pre_layrnorm", "encoder", "post_layernorm"},
     .foreign_alone = {"vision_model."},
-    .foreign_in_whole = {"vision_tower.vision_model."}};
+    .foreign_in_whole = {"vision_tower.vision_model."},
+    .foreign_in_memory = {"model.vision_tower.vision_model."}};
 
 void VitConfig::Check(ModuleCheck& check) const {
   PatchEncoder::Check(check);

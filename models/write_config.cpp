@@ -70,9 +70,12 @@ const PatchEncoder* EncoderOf(const ModelConfig& model) {
   return dynamic_cast<const PatchEncoder*>(&model);
 }
 
-/// The layer whose rows leave, in the folder that is written.
+/// The layer whose rows leave, in the folder that is written: counted from the end of its layers,
+/// which are those of the source.
 std::int64_t FeatureLayer(const ModuleToWrite& vision) {
-  return vision.folder.empty() ? -1 : EncoderOf(vision.model)->feature_layer;
+  if (vision.folder.empty()) return -1;
+  const FolderModule source = ReadFolderModule(vision.folder, &vision.model.kind());
+  return EncoderOf(vision.model)->built_layers() - EncoderOf(*source.model)->layers - 1;
 }
 
 /// "full": the first row of an image is kept.

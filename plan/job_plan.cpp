@@ -122,7 +122,7 @@ void JobPlan::AddUpdates() {
   for (const StagePlan& stage : stages_) {
     if (!stage.trains) continue;
     const ModuleConfig& module = *ModuleOf(stage.module).config;
-    const bool tied = module.head_tied_across_stages() && !module.frozen;
+    const bool tied = module.head_tied_across_stages() && !module.keeps_parameters();
     const int first = graph_.StageIndex(stage.module, 0);
     if (tied && stage.pp == module.num_stages() - 1) {
       for (UpdatePlan& update : updates_) {

@@ -15,7 +15,10 @@ void CountProjectorOf(const Config& config, const EdgeConfig& edge, const StepSh
 }
 
 PassFlops FlopsOf(const Config& config, const StagePart& part, const StepShape& shape) {
-  FlopCounter count(part.trains, part.input_gradient);
+  // Of a module with adapters nearly every input has a gradient, and no weight. The adapters' own
+  // products, which are small, are not counted.
+  const bool adapters = part.trains && part.module && part.module->lora;
+  FlopCounter count(part.trains && !adapters, part.input_gradient || adapters);
   if (part.edge) {
     CountProjectorOf(config, *part.edge, shape, count);
   } else {

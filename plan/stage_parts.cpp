@@ -66,7 +66,41 @@ std::pair<Interval, bool> KeyValueRows(const ParameterSpec& spec, int tp, int tp
   return {{head * head_rows, (head + 1) * head_rows}, tp % sharing == 0};
 }
 
+/// Adds the adapters beside those of the linear weights from specs[first] on that have one. A [rank,
+/// in] is cut as the weight's inputs are, B [out, rank] as its outputs are.
+void AddAdapters(const ModuleConfig& module, std::size_t first, std::vector<ParameterSpec>& specs) {
+  const LoraConfig& lora = *module.lora;
+  for (std::size_t i = first, end = specs.size(); i < end; ++i) {
+    const ParameterSpec weight = specs[i];
+    if (!weight.role || !lora.linears.Has(*weight.role)) continue;
+    ParameterSpec a{.name = AdapterName(weight.name, AdapterEnd::kIn),
+                    .shape = {lora.rank, weight.shape.at(1)},
+                    .cut = weight.cut == Cut::kColumns ? Cut::kColumns : Cut::kNone,
+                    .initial = Initial::kNormal,
+                    // The variance of PEFT's uniform values.
+                    .std = InverseRoot(3 * weight.shape[1]),
+                    .part = weight.part,
+                    .adapts = weight.name,
+                    .frozen = module.frozen};
+    ParameterSpec b{.name = AdapterName(weight.name, AdapterEnd::kOut),
+                    .shape = {weight.shape[0], lora.rank},
+                    .cut = weight.cut == Cut::kColumns ? Cut::kNone : weight.cut,
+                    .kv_heads = weight.kv_heads,
+                    .part = weight.part,
+                    .adapts = weight.name,
+                    .frozen = module.frozen};
+    specs.push_back(std::move(a));
+    specs.push_back(std::move(b));
+  }
+}
+
 }  // namespace
+
+std::string AdapterName(const std::string& weight, AdapterEnd end) {
+  constexpr std::string_view kWeight = ".weight";
+  return weight.substr(0, weight.size() - std::min(weight.size(), kWeight.size())) +
+         (end == AdapterEnd::kIn ? ".lora_A" : ".lora_B") + std::string(kWeight);
+}
 
 std::vector<StagePart> StageParts(const Config& config, const std::string& module, int pp) {
   const ModuleConfig& own = FindModule(config, module);
@@ -150,7 +184,7 @@ std::vector<ParameterSpec> StageParameters(const Config& config, const std::stri
         (part.module ? part.module->weights : part.edge->through->weights).has_value();
     if (part.module) {
       const ModuleConfig& own = *part.module;
-      ParameterList list(specs, own.name, own.frozen);
+      ParameterList list(specs, own.name, own.keeps_parameters());
       own.model->AddParameters(PlaceOf(own, part.pp), list);
     } else {
       const EdgeConfig& edge = *part.edge;
@@ -158,8 +192,23 @@ std::vector<ParameterSpec> StageParameters(const Config& config, const std::stri
       AddProjectorParameters(ProjectorShapeOf(config, edge), list);
     }
     for (std::size_t i = first; i < specs.size(); ++i) specs[i].from_folder = from_folder;
+    if (part.module && part.module->lora) AddAdapters(*part.module, first, specs);
   }
   return specs;
+}
+
+std::map<std::string, ParameterSpec> AllParameters(const Config& config) {
+  std::map<std::string, ParameterSpec> all;
+  for (const ModuleConfig& module : config.modules) {
+    if (module.inline_in) continue;  // among those of its host
+    for (int pp = 0; pp < module.num_stages(); ++pp) {
+      for (ParameterSpec& spec : StageParameters(config, module.name, pp)) {
+        std::string name = spec.name;
+        all.emplace(std::move(name), std::move(spec));
+      }
+    }
+  }
+  return all;
 }
 
 std::vector<const EdgeConfig*> IncomingEdges(const Config& config, const std::string& module) {

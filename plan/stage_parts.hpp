@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -59,6 +60,15 @@ ParameterSlice SliceOf(const ParameterSpec& spec, int tp, int tp_size);
 /// weights q, k, v (and gate, up) of a layer are neighbours, so a program can multiply by them at
 /// once.
 std::vector<ParameterSpec> StageParameters(const Config& config, const std::string& module, int pp);
+
+/// Returns the parameters of all stages of all modules, by name.
+std::map<std::string, ParameterSpec> AllParameters(const Config& config);
+
+/// The two weights of an adapter: A takes the layer's inputs, B gives its outputs.
+enum class AdapterEnd { kIn, kOut };
+/// Returns the name of an adapter's weight beside `weight`, as PEFT calls it:
+/// "language.layers.0.self_attn.q_proj.lora_A.weight".
+std::string AdapterName(const std::string& weight, AdapterEnd end);
 
 /// Return the edges whose rows enter `module` over a boundary, and those whose source runs inside
 /// it.

@@ -88,26 +88,25 @@ EncoderLayers::EncoderLayers(const ModuleConfig& module, int pp, const Parameter
   }
   const Interval layers = SplitLayers(module).at(static_cast<std::size_t>(pp));
   for (std::int64_t layer = layers.begin; layer < layers.end; ++layer) {
-    layers_.push_back(LoadLayer(name_ + ".encoder.layers." + std::to_string(layer), store));
+    layers_.push_back(LoadLayer(name_ + ".encoder.layers." + std::to_string(layer), module, store));
   }
   if (pp + 1 == module.num_stages() && module.As<PatchEncoder>().final_norm) {
     final_norm_ = LoadLayerNorm(name_ + ".post_layernorm", store);
   }
 }
 
-EncoderLayers::Layer EncoderLayers::LoadLayer(const std::string& name,
+EncoderLayers::Layer EncoderLayers::LoadLayer(const std::string& name, const ModuleConfig& module,
                                               const ParameterStore& store) {
   const std::string attention = name + ".self_attn.";
-  const auto stacked = [&](const std::string& part) {
-    return store.Leaf(std::vector{attention + "q_proj" + part, attention + "k_proj" + part,
-                                  attention + "v_proj" + part});
+  const auto linears = [&](const std::vector<std::string>& names) {
+    return LoadLinears(names, module, store);
   };
   return {.norm1 = LoadLayerNorm(name + ".layer_norm1", store),
-          .qkv = {stacked(".weight"), stacked(".bias")},
-          .out = LoadLinear(attention + "out_proj", store),
+          .qkv = linears({attention + "q_proj", attention + "k_proj", attention + "v_proj"}),
+          .out = linears({attention + "out_proj"}),
           .norm2 = LoadLayerNorm(name + ".layer_norm2", store),
-          .fc1 = LoadLinear(name + ".mlp.fc1", store),
-          .fc2 = LoadLinear(name + ".mlp.fc2", store)};
+          .fc1 = linears({name + ".mlp.fc1"}),
+          .fc2 = linears({name + ".mlp.fc2"})};
 }
 
 at::Tensor EncoderLayers::ApplyNorm(const at::Tensor& rows, const LayerNormWeights& norm) const {
@@ -130,7 +129,9 @@ at::Tensor EncoderLayers::Run(at::Tensor rows) const {
   plan->recompute = recompute_ == Recompute::kAttention;
   for (const Layer& layer : layers_) {
     const auto run = [this, &layer, plan](const at::Tensor& x) { return RunLayer(x, layer, plan); };
-    rows = recompute_ == Recompute::kFull ? Recomputed(rows, layer.norm1.weight, run) : run(rows);
+    rows = recompute_ == Recompute::kFull
+               ? Recomputed(rows, AnyTrained({&layer.qkv, &layer.out, &layer.fc1, &layer.fc2}), run)
+               : run(rows);
   }
   return rows;
 }

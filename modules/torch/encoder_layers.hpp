@@ -60,7 +60,8 @@ class EncoderLayers {
     LinearWeights fc2;
   };
 
-  static Layer LoadLayer(const std::string& name, const ParameterStore& store);
+  static Layer LoadLayer(const std::string& name, const ModuleConfig& module,
+                         const ParameterStore& store);
   at::Tensor ApplyNorm(const at::Tensor& rows, const LayerNormWeights& norm) const;
   at::Tensor RunLayer(const at::Tensor& rows, const Layer& layer,
                       const AttentionPlanPtr& plan) const;

@@ -23,7 +23,8 @@ namespace {
 /// scores stay small.
 constexpr std::int64_t kPromptPart = 256;
 
-std::vector<ParameterSpec> AllParameters(const Config& config) {
+/// In the order of layers, so that a layer's weights are neighbours.
+std::vector<ParameterSpec> OrderedParameters(const Config& config) {
   std::vector<ParameterSpec> specs;
   for (const ModuleConfig& module : config.modules) {
     for (ParameterSpec& spec : StageParameters(config, module.name, 0)) {
@@ -59,7 +60,7 @@ class TorchGenerator final : public Generator {
   TorchGenerator(const Config& config, const Numerics& numerics)
       : communicator_(std::move(MakeLocalGroup(1, nullptr).front())),
         group_(c10::make_intrusive<TensorGroup>(*communicator_)),
-        store_(AllParameters(config), {}, {}, config.run.seed, numerics),
+        store_(OrderedParameters(config), {}, {}, config.run.seed, numerics),
         name_(LanguageOf(config).name),
         decoder_(TorchKindOf(LanguageOf(config)).make_decoder(LanguageOf(config), store_, group_)),
         cache_(decoder_->cache_sizes(), numerics.options()) {

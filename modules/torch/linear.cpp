@@ -1,8 +1,11 @@
 #include "modules/torch/linear.hpp"
 
+#include <algorithm>
+
 #include "modules/torch/autograd.hpp"
 #include "modules/torch/deferred_weights.hpp"
 #include "modules/torch/products.hpp"
+#include "plan/stage_parts.hpp"
 
 namespace troupe {
 namespace {
@@ -60,12 +63,53 @@ struct LinearFunction : torch::autograd::Function<LinearFunction> {
 }  // namespace
 
 LinearWeights LoadLinear(const std::string& name, const ParameterStore& store) {
-  return {store.Leaf(name + ".weight"), store.Leaf(name + ".bias")};
+  return {store.Leaf(name + ".weight"), store.Leaf(name + ".bias"), {}};
+}
+
+const at::Tensor& AnyTrained(std::initializer_list<const LinearWeights*> linears) {
+  const auto trains = [](const LinearWeights* linear) { return linear->trained().requires_grad(); };
+  const auto found = std::ranges::find_if(linears, trains);
+  return (found == linears.end() ? *linears.begin() : *found)->trained();
+}
+
+LinearWeights LoadLinears(const std::vector<std::string>& names, const ModuleConfig& module,
+                          const ParameterStore& store) {
+  const auto with = [&](const char* part) {
+    std::vector<std::string> full;
+    for (const std::string& name : names) full.push_back(name + part);
+    return full;
+  };
+  LinearWeights linear{store.Leaf(with(".weight")), {}};
+  if (store.Has(names.front() + ".bias")) linear.bias = store.Leaf(with(".bias"));
+  std::int64_t first_output = 0;
+  for (const std::string& weight : with(".weight")) {
+    const std::string a = AdapterName(weight, AdapterEnd::kIn);
+    if (module.lora && store.Has(a)) {
+      linear.adapters.push_back({store.Leaf(a), store.Leaf(AdapterName(weight, AdapterEnd::kOut)),
+                                 first_output, module.lora->scale()});
+    }
+    first_output += store.Leaf(weight).size(0);
+  }
+  return linear;
+}
+
+/// Adds what an adapter gives to y. Of a layer whose outputs are cut, A is whole and takes the whole
+/// input, so that only the gradient of its few outputs is summed; of one whose inputs are cut, its
+/// few outputs are.
+static void AddAdapter(const at::Tensor& x, const AdapterWeights& adapter, LinearCut cut,
+                       const TensorGroupPtr& group, at::Tensor& y) {
+  const LinearCut in = cut == LinearCut::kInputs ? LinearCut::kInputs : LinearCut::kNone;
+  const LinearCut out = cut == LinearCut::kOutputs ? LinearCut::kOutputs : LinearCut::kNone;
+  const at::Tensor few = LinearFunction::apply(x, adapter.a, LinearRest{{}, in, group});
+  const at::Tensor more = LinearFunction::apply(few, adapter.b, LinearRest{{}, out, group});
+  y.narrow(1, adapter.first_output, more.size(1)).add_(more, adapter.scale);
 }
 
 at::Tensor Linear(const at::Tensor& x, const LinearWeights& weights, LinearCut cut,
                   const TensorGroupPtr& group) {
-  return LinearFunction::apply(x, weights.weight, LinearRest{weights.bias, cut, group});
+  at::Tensor y = LinearFunction::apply(x, weights.weight, LinearRest{weights.bias, cut, group});
+  for (const AdapterWeights& adapter : weights.adapters) AddAdapter(x, adapter, cut, group, y);
+  return y;
 }
 
 }  // namespace troupe

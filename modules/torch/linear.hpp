@@ -1,9 +1,13 @@
 // Linear layers, whole or cut over a tensor-parallel group.
 #pragma once
 
+#include <cstdint>
+#include <initializer_list>
 #include <string>
 #include <torch/types.h>
+#include <vector>
 
+#include "configs/config.hpp"
 #include "modules/torch/parameter_store.hpp"
 #include "modules/torch/tensor_group.hpp"
 
@@ -16,13 +20,32 @@ enum class LinearCut {
   kInputs,   ///< row-parallel: a rank has its inputs; outputs are summed
 };
 
+/// An adapter beside some outputs of a linear layer (configs/config.hpp, LoraConfig).
+struct AdapterWeights {
+  at::Tensor a;                   ///< [rank, in]
+  at::Tensor b;                   ///< [outputs, rank]
+  std::int64_t first_output = 0;  ///< of the layer
+  double scale = 1.0;
+};
+
 /// Leaves of one linear layer as a rank holds them.
 struct LinearWeights {
   at::Tensor weight;  ///< [out, in]
   at::Tensor bias;    ///< [out], or undefined; with kInputs it is whole and added after the sum
+  std::vector<AdapterWeights> adapters = {};
+
+  /// A leaf that trains if any of them does.
+  const at::Tensor& trained() const { return adapters.empty() ? weight : adapters.front().a; }
 };
 
-/// The parameters NAME.weight and NAME.bias.
+/// A leaf of `linears` that trains, if any does.
+const at::Tensor& AnyTrained(std::initializer_list<const LinearWeights*> linears);
+
+/// The parameters NAME.weight, NAME.bias if there is one, and adapters, of neighbouring layers that
+/// share their input, stacked. `module` says whether they have adapters.
+LinearWeights LoadLinears(const std::vector<std::string>& names, const ModuleConfig& module,
+                          const ParameterStore& store);
+/// The parameters NAME.weight and NAME.bias of a layer without adapters.
 LinearWeights LoadLinear(const std::string& name, const ParameterStore& store);
 
 /// y [M, out] = x [M, in] W^T + b. The gradients of weight and bias are added to their .grad, which

@@ -33,7 +33,7 @@ Llama::Llama(const ModuleConfig& module, int pp, const ParameterStore& store, Te
   if (pp == 0) embedding_ = LoadVocabulary(embedding, store);
   const Interval layers = SplitLayers(module).at(static_cast<std::size_t>(pp));
   for (std::int64_t layer = layers.begin; layer < layers.end; ++layer) {
-    layers_.push_back(LoadLayer(name_ + ".layers." + std::to_string(layer), store));
+    layers_.push_back(LoadLayer(name_ + ".layers." + std::to_string(layer), module, store));
   }
   if (pp + 1 == module.num_stages()) {
     norm_ = store.StateLeaf(name_ + ".norm.weight");
@@ -43,30 +43,23 @@ Llama::Llama(const ModuleConfig& module, int pp, const ParameterStore& store, Te
       RotaryTables(config_.context, head_dim, config_.rope, numerics_.state_options());
 }
 
-Llama::Layer Llama::LoadLayer(const std::string& name, const ParameterStore& store) const {
+Llama::Layer Llama::LoadLayer(const std::string& name, const ModuleConfig& module,
+                              const ParameterStore& store) const {
   const std::string attention = name + ".self_attn.";
-  const auto stacked = [&](const std::string& part) {
-    return store.Leaf(std::vector{attention + "q_proj" + part, attention + "k_proj" + part,
-                                  attention + "v_proj" + part});
+  const auto linears = [&](const std::vector<std::string>& names) {
+    return LoadLinears(names, module, store);
   };
-  const auto if_it_has = [](bool has, const auto& leaf) { return has ? leaf() : at::Tensor(); };
   const auto head_norm = [&](const char* part) {
-    return if_it_has(config_.head_norms, [&] { return store.StateLeaf(attention + part); });
+    return config_.head_norms ? store.StateLeaf(attention + part) : at::Tensor();
   };
-  const AttentionBias bias = config_.attention_bias;
   return {.norm1 = store.StateLeaf(name + ".input_layernorm.weight"),
-          .qkv = {stacked(".weight"),
-                  if_it_has(bias != AttentionBias::kNone, [&] { return stacked(".bias"); })},
+          .qkv = linears({attention + "q_proj", attention + "k_proj", attention + "v_proj"}),
           .query_norm = head_norm("q_norm.weight"),
           .key_norm = head_norm("k_norm.weight"),
-          .out = {store.Leaf(attention + "o_proj.weight"),
-                  if_it_has(bias == AttentionBias::kAll,
-                            [&] { return store.Leaf(attention + "o_proj.bias"); })},
+          .out = linears({attention + "o_proj"}),
           .norm2 = store.StateLeaf(name + ".post_attention_layernorm.weight"),
-          .gate_up = {store.Leaf(std::vector{name + ".mlp.gate_proj.weight",
-                                             name + ".mlp.up_proj.weight"}),
-                      {}},
-          .down = {store.Leaf(name + ".mlp.down_proj.weight"), {}}};
+          .gate_up = linears({name + ".mlp.gate_proj", name + ".mlp.up_proj"}),
+          .down = linears({name + ".mlp.down_proj"})};
 }
 
 VocabularyPart Llama::LoadVocabulary(const std::string& name, const ParameterStore& store) const {
@@ -111,7 +104,10 @@ at::Tensor Llama::RunLayers(at::Tensor rows, std::int64_t num_samples, std::int6
     const auto run = [this, &layer, attend](const at::Tensor& x) {
       return RunLayer(x, layer, attend);
     };
-    rows = recompute_ == Recompute::kFull ? Recomputed(rows, layer.norm1, run) : run(rows);
+    rows = recompute_ == Recompute::kFull
+               ? Recomputed(rows, AnyTrained({&layer.qkv, &layer.out, &layer.gate_up, &layer.down}),
+                            run)
+               : run(rows);
   }
   return rows;
 }
@@ -127,9 +123,8 @@ at::Tensor Llama::RunLayers(at::Tensor rows, const CachedTokens& tokens,
                             KeyValueCache& cache) const {
   const Turning turning = TurningOf(tokens, cosine_, sine_);
   for (std::size_t i = 0; i < layers_.size(); ++i) {
-    rows = RunLayer(rows, layers_[i], [&](const at::Tensor& qkv) {
-      return cache.Attend(i, qkv, tokens, turning);
-    });
+    rows = RunLayer(rows, layers_[i],
+                    [&](const at::Tensor& qkv) { return cache.Attend(i, qkv, tokens, turning); });
   }
   return rows;
 }

@@ -65,7 +65,8 @@ class Llama final : public Decoder {
 
   /// Throws std::invalid_argument unless `ids` [n] are all tokens of the vocabulary.
   void CheckVocabulary(const at::Tensor& ids, const std::string& what) const;
-  Layer LoadLayer(const std::string& name, const ParameterStore& store) const;
+  Layer LoadLayer(const std::string& name, const ModuleConfig& module,
+                  const ParameterStore& store) const;
   /// q and k of `qkv` normed head by head, if the model does so.
   at::Tensor NormHeads(const at::Tensor& qkv, const Layer& layer) const;
   VocabularyPart LoadVocabulary(const std::string& name, const ParameterStore& store) const;

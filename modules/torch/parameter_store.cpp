@@ -119,6 +119,10 @@ const ParameterStore::Entry& ParameterStore::Find(const std::string& name) const
   return *found;
 }
 
+bool ParameterStore::Has(const std::string& name) const {
+  return std::ranges::any_of(entries_, [&](const Entry& each) { return each.spec.name == name; });
+}
+
 at::Tensor ParameterStore::Leaf(const std::vector<std::string>& names) const {
   if (Find(names.front()).spec.frozen) return LeafOver(frozen_, names);
   return LeafOver(numerics_.mixed() ? rounded_ : values_, names);

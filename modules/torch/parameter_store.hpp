@@ -42,6 +42,7 @@ class ParameterStore {
   /// constructor. It requires grad when they train, and its .grad is preset, so that every use adds
   /// to it: by hand where the leaf is of a shorter type than the gradients.
   at::Tensor Leaf(const std::vector<std::string>& names) const;
+  bool Has(const std::string& name) const;
   at::Tensor Leaf(const std::string& name) const { return Leaf(std::vector{name}); }
   /// The same of the values that are kept: in the type of the state, but of a frozen parameter in
   /// that of products.

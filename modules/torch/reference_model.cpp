@@ -9,8 +9,12 @@ using at::Tensor;
 
 Tensor Linear(const Tensor& x, const Parameters& w, const std::string& name) {
   const auto bias = w.find(name + ".bias");
-  const Tensor y = at::matmul(x, w.at(name + ".weight").value.t());
-  return bias == w.end() ? y : y + bias->second.value;
+  Tensor y = at::matmul(x, w.at(name + ".weight").value.t());
+  if (bias != w.end()) y = y + bias->second.value;
+  const auto b = w.find(name + ".lora_B.weight");
+  if (b == w.end()) return y;
+  const Tensor a = w.at(name + ".lora_A.weight").value;
+  return y + b->second.scale * at::matmul(at::matmul(x, a.t()), b->second.value.t());
 }
 
 Tensor LayerNorm(const Tensor& x, const Parameters& w, const std::string& name, double epsilon) {

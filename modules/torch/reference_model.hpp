@@ -13,7 +13,7 @@
 
 namespace troupe::reference {
 
-/// With a bias where there is a parameter `name`.bias.
+/// With a bias where there is a parameter `name`.bias, and an adapter where there is one.
 at::Tensor Linear(const at::Tensor& x, const Parameters& w, const std::string& name);
 at::Tensor LayerNorm(const at::Tensor& x, const Parameters& w, const std::string& name,
                      double epsilon);

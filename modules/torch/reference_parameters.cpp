@@ -55,6 +55,23 @@ void Maker::Linear(const std::string& name, std::int64_t out, std::int64_t in, b
   const double fan = static_cast<double>(in) * static_cast<double>(branches);
   Normal(name + ".weight", {out, in}, 1.0 / std::sqrt(fan));
   if (bias) Add(name + ".bias", {Trait::kBias}, at::zeros({out}, at::kDouble));
+  if (lora) Adapter(name, out, in);
+}
+
+void Maker::Adapter(const std::string& name, std::int64_t out, std::int64_t in) const {
+  static const std::map<std::string, LinearRole> kRoles = {
+      {"q_proj", LinearRole::kQuery},    {"k_proj", LinearRole::kKey},
+      {"v_proj", LinearRole::kValue},    {"o_proj", LinearRole::kOutput},
+      {"out_proj", LinearRole::kOutput}, {"gate_proj", LinearRole::kGate},
+      {"up_proj", LinearRole::kUp},      {"down_proj", LinearRole::kDown},
+      {"fc1", LinearRole::kFc1},         {"fc2", LinearRole::kFc2}};
+  const auto role = kRoles.find(name.substr(name.rfind('.') + 1));
+  if (role == kRoles.end() || !lora->linears.Has(role->second)) return;
+  const Maker trained{seed, precision, /*frozen=*/false, rates, parameters, {}};
+  trained.Normal(name + ".lora_A.weight", {lora->rank, in},
+                 1.0 / std::sqrt(3.0 * static_cast<double>(in)));
+  trained.Add(name + ".lora_B.weight", {}, at::zeros({out, lora->rank}, at::kDouble));
+  parameters[name + ".lora_B.weight"].scale = lora->alpha / static_cast<double>(lora->rank);
 }
 
 void Maker::EncoderLayers(const ModuleConfig& module) const {
@@ -108,10 +125,12 @@ void SetFromKept(Parameter& parameter, Precision precision) {
 Parameters MakeParameters(const Config& config) {
   Parameters parameters;
   const auto maker = [&](bool frozen, const OptimizerOverride& rates) {
-    return Maker{config.run.seed, config.run.precision, frozen, rates, parameters};
+    return Maker{config.run.seed, config.run.precision, frozen, rates, parameters, {}};
   };
   for (const ModuleConfig& module : config.modules) {
-    TorchKindOf(module).reference.add_parameters(module, maker(module.frozen, module.optimizer));
+    Maker make = maker(module.frozen || module.lora, module.optimizer);
+    make.lora = module.lora;
+    TorchKindOf(module).reference.add_parameters(module, make);
   }
   for (const EdgeConfig& edge : config.edges) {
     const ModuleConfig& from = Source(config, edge);

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <torch/types.h>
 
@@ -22,6 +23,8 @@ struct Parameter {
   OptimizerOverride rates;   ///< of the module or projector it belongs to
   Traits traits;             ///< what optimizer.no_decay goes by
 
+  double scale = 1.0;  ///< of an adapter's second weight: alpha / rank
+
   bool rounded = false;  ///< `value` is `kept` rounded to bfloat16
 
   bool trainable() const { return value.requires_grad(); }
@@ -38,6 +41,7 @@ struct Maker {
   bool frozen;
   OptimizerOverride rates;
   Parameters& parameters;
+  std::optional<LoraConfig> lora = {};  ///< of the module
 
   /// `kept_exact`: a run in bfloat16 computes with the value as it is kept: in float32 if it trains,
   /// in bfloat16 if it is frozen.
@@ -54,6 +58,8 @@ struct Maker {
   /// whose sum the output ends in, 1 for none.
   void Linear(const std::string& name, std::int64_t out, std::int64_t in, bool bias,
               std::int64_t branches = 1) const;
+  /// NAME.lora_A.weight and NAME.lora_B.weight, if the module has an adapter beside this layer.
+  void Adapter(const std::string& name, std::int64_t out, std::int64_t in) const;
   /// NAME.encoder.layers.N.layer_norm1, .self_attn.q_proj to .out_proj, .layer_norm2, .mlp.fc1 and
   /// .fc2 of a PatchEncoder, and NAME.post_layernorm.
   void EncoderLayers(const ModuleConfig& module) const;

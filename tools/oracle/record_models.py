@@ -220,4 +220,5 @@ def main():
             record_whole(f"llava_{vision}_{language}", vision_config, strategy, language_config, out)
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,108 @@
+"""Records what PEFT computes with adapters beside the folders of record_models.py, in float64.
+
+    python tools/oracle/record_adapters.py tests/oracle
+
+For each case C writes adapters_C/ with
+    start.safetensors     the adapters, and a projector that trains, before the first step
+    expected.safetensors  loss, gradients, losses and gradient norms of five steps of AdamW
+    trained/              what PEFT's save_pretrained writes after them
+    merged.safetensors    all tensors after merge_and_unload, as transformers saves them
+Tensors of the model in memory have PEFT's names, without ".default".
+"""
+import shutil
+import sys
+from pathlib import Path
+
+import widened  # noqa: F401  before transformers
+import peft
+import torch
+import transformers
+from record_models import five_steps, sum_of_losses
+from safetensors.torch import load_file, save_file
+
+LANGUAGE = "q_proj k_proj v_proj o_proj gate_proj up_proj down_proj".split()
+# case: family, linears of language and vision, rank and alpha of each
+CASES = {
+    "llama": ("llama", LANGUAGE, [], (3, 6.0), None),
+    "whole": ("llava_clip_qwen3", ["q_proj", "v_proj", "down_proj"],
+              ["k_proj", "out_proj", "fc1", "fc2"], (2, 3.0), (4, 2.0)),
+}
+
+
+def plain(name):
+    return name.replace(".default", "").replace(".modules_to_save", "")
+
+
+def targets_of(model, language, vision):
+    found = []
+    for name, module in model.named_modules():
+        if not isinstance(module, torch.nn.Linear) or ".layers." not in name:
+            continue
+        wanted = vision if "vision_tower" in name else language
+        if name.rsplit(".", 1)[1] in wanted:
+            found.append(name)
+    # The last layer of the encoder is not used by LLaVA, so it does not train.
+    return [name for name in found if not ("vision_tower" in name and ".layers.2." in name)]
+
+
+def record(case, out):
+    family, language, vision, own, of_vision = CASES[case]
+    kind = getattr(transformers, transformers.AutoConfig.from_pretrained(out / family)
+                   .architectures[0])
+    model = kind.from_pretrained(out / family, attn_implementation="eager").double()
+    targets = targets_of(model, language, vision)
+    of_other = [name for name in targets if "vision_tower" in name]
+    config = peft.LoraConfig(
+        r=own[0], lora_alpha=own[1], target_modules=targets,
+        rank_pattern={name: of_vision[0] for name in of_other},
+        alpha_pattern={name: of_vision[1] for name in of_other},
+        modules_to_save=["multi_modal_projector"] if vision else None)
+    model = peft.get_peft_model(model, config, autocast_adapter_dtype=False)
+    generator = torch.Generator().manual_seed(9)
+    with torch.no_grad():
+        for name, value in sorted(model.named_parameters()):
+            if "lora_" in name:
+                value.copy_(0.2 * torch.randn(value.shape, generator=generator,
+                                              dtype=torch.float64))
+    trained = {plain(name): value for name, value in model.named_parameters()
+               if value.requires_grad}
+    folder = out / f"adapters_{case}"
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir()
+
+    def save(name, tensors):
+        save_file({key: value.detach().contiguous().clone() for key, value in tensors.items()},
+                  folder / name)
+
+    save("start.safetensors", trained)
+    given = load_file(out / family / "expected.safetensors")
+    inputs = {"input_ids": given["tokens"], "use_cache": False}
+    if vision:
+        inputs["pixel_values"] = given["images"].double()
+
+    def loss_of():
+        return sum_of_losses(model(**inputs).logits, given["labels"])
+
+    loss = loss_of()
+    loss.backward()
+    found = {f"gradient/{name}": value.grad.clone() for name, value in trained.items()}
+    steps, _ = five_steps(model, loss_of, (given["labels"] != -100).sum())
+    save("expected.safetensors", {"loss": loss.view(1), **found, **steps})
+    model.save_pretrained(folder / "trained")
+    for extra in (folder / "trained").glob("*.md"):
+        extra.unlink()
+    merged = model.merge_and_unload()
+    merged.save_pretrained(folder / "merged")
+    shutil.move(folder / "merged" / "model.safetensors", folder / "merged.safetensors")
+    shutil.rmtree(folder / "merged")
+    print(case, float(loss), [float(x) for x in steps["losses"]])
+
+
+def main():
+    torch.set_num_threads(1)
+    for case in CASES:
+        record(case, Path(sys.argv[1]))
+
+
+if __name__ == "__main__":
+    main()
