@@ -33,12 +33,12 @@ void WriteConverted(const Buffer& value, StoredType type, const ByteSink& sink) 
 }
 
 void WriteCopied(const ExportedTensor& tensor, const ByteSink& sink) {
-  const MappedMemory memory = MappedMemory::Open(tensor.source->path());
-  const std::uint64_t begin = tensor.source->data_begin() + tensor.source_entry->begin;
-  const std::uint64_t end = tensor.source->data_begin() + tensor.source_entry->end;
+  const MappedMemory memory = MappedMemory::Open(tensor.source->path);
+  const std::uint64_t begin = tensor.source_entry->begin;
+  const std::uint64_t end = tensor.source_entry->end;
   if (memory.size() >= end) sink({memory.data() + begin, end - begin});
   if (memory.size() < end || memory.lost()) {
-    throw std::runtime_error(tensor.source->path() + ": it has shrunk while it was read");
+    throw std::runtime_error(tensor.source->path + ": it has shrunk while it was read");
   }
 }
 

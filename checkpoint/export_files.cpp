@@ -28,6 +28,14 @@ std::vector<ExportedFile> ByPlace(std::vector<ExportedTensor> tensors,
   return result;
 }
 
+/// Returns the name for the tensors of a file of a folder: "model-00001-of-00002.safetensors" for
+/// ".../pytorch_model-00001-of-00002.bin".
+std::string SafetensorsName(const fs::path& path) {
+  constexpr std::string_view kTorch = "pytorch_";
+  const std::string stem = path.stem().string();
+  return (stem.starts_with(kTorch) ? stem.substr(kTorch.size()) : stem) + ".safetensors";
+}
+
 /// Divides tensors into files of limited size, in their order.
 std::vector<ExportedFile> BySize(std::vector<ExportedTensor> tensors) {
   std::vector<ExportedFile> files(1);
@@ -42,8 +50,6 @@ std::vector<ExportedFile> BySize(std::vector<ExportedTensor> tensors) {
     bytes += size;
     files.back().tensors.push_back(std::move(tensor));
   }
-  files.front().name = "model.safetensors";
-  if (files.size() == 1) return files;
   for (std::size_t i = 0; i < files.size(); ++i) {
     files[i].name = Formatted("model-%05d-of-%05d.safetensors", static_cast<int>(i + 1),
                               static_cast<int>(files.size()));
@@ -57,13 +63,16 @@ std::vector<ExportedFile> Divide(std::vector<ExportedTensor> tensors, const Weig
   std::map<std::string, std::string> places;
   if (source != nullptr) {
     for (const auto& file : source->files()) {
-      const std::string name = fs::path(file->path()).filename().string();
-      for (const TensorEntry& entry : file->entries()) places[entry.name] = name;
+      const std::string name = SafetensorsName(fs::path(file->path));
+      for (const TensorEntry& entry : file->entries) places[entry.name] = name;
     }
   }
   const bool as_source = std::ranges::all_of(
       tensors, [&](const ExportedTensor& tensor) { return places.contains(tensor.name); });
-  return as_source ? ByPlace(std::move(tensors), places) : BySize(std::move(tensors));
+  std::vector<ExportedFile> files =
+      as_source ? ByPlace(std::move(tensors), places) : BySize(std::move(tensors));
+  if (files.size() == 1) files.front().name = "model.safetensors";  // found without an index
+  return files;
 }
 
 void AddSideFiles(const std::string& source, ExportedFolder& folder) {

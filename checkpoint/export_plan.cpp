@@ -108,7 +108,7 @@ class Planner {
                                "\", found none");
       }
       for (const auto& file : source->files()) {
-        for (const TensorEntry& entry : file->entries()) {
+        for (const TensorEntry& entry : file->entries) {
           const std::string rest = OwnPart(kind, *found, entry.name);
           if (rest.empty()) continue;
           taken_.insert({folder, entry.name});
@@ -163,15 +163,15 @@ class Planner {
       const std::string rest = own.substr(part.size());
       StoredType type = WrittenType(config_.run.precision);
       const TensorEntry* entry = nullptr;
-      const SafetensorsReader* file = nullptr;
+      const TensorFile* file = nullptr;
       if (source != nullptr) {
         const auto name =
             ForeignProjectorName(edge.through->kind, rest,
                                  [&](const std::string& tensor) { return source->Has(tensor); });
         for (const auto& one : source->files()) {
-          if (!name || one->Find(*name) == nullptr) continue;
+          if (!name || FindEntry(one->entries, *name) == nullptr) continue;
           file = one.get();
-          entry = one->Find(*name);
+          entry = FindEntry(one->entries, *name);
           type = entry->type;
           taken_.insert({folder, *name});
         }
@@ -192,7 +192,7 @@ class Planner {
     std::set<std::string> written;
     for (const ExportedTensor& tensor : tensors) written.insert(tensor.name);
     for (const auto& file : Source(folder).files()) {
-      for (const TensorEntry& entry : file->entries()) {
+      for (const TensorEntry& entry : file->entries) {
         if (taken_.contains({folder, entry.name}) || written.contains(entry.name)) continue;
         tensors.push_back({.name = entry.name,
                            .type = entry.type,

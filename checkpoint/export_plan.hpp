@@ -27,8 +27,8 @@ struct ExportedTensor {
   std::string name;
   StoredType type = StoredType::kFloat32;
   Shape shape;
-  std::string own = {};                       ///< our name: a parameter that was saved
-  const SafetensorsReader* source = nullptr;  ///< else its bytes in a folder
+  std::string own = {};                ///< our name: a parameter that was saved
+  const TensorFile* source = nullptr;  ///< else its bytes in a folder
   const TensorEntry* source_entry = nullptr;
   double constant = 0.0;  ///< else the value of all elements
   std::optional<ExportedAdapter> adapter = {};

@@ -21,7 +21,7 @@ class Facts {
     }
     if (facts_.parts.size() > 1 || weights_.Has("model.mm_projector.0.weight")) AddProjector();
     for (const auto& file : weights_.files()) {
-      for (const TensorEntry& entry : file->entries()) {
+      for (const TensorEntry& entry : file->entries) {
         facts_.num_bytes += entry.end - entry.begin;
         if (!taken_.contains(entry.name)) facts_.unknown.push_back(entry.name);
       }
@@ -53,7 +53,7 @@ class Facts {
     std::set<std::string> needed;
     for (const ParameterSpec& spec : wanted) needed.insert(spec.name);
     for (const auto& file : weights_.files()) {
-      for (const TensorEntry& entry : file->entries()) {
+      for (const TensorEntry& entry : file->entries) {
         const std::string own = name_of(entry.name);
         if (own.empty()) continue;
         Count(entry, part);

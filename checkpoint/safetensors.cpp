@@ -9,7 +9,6 @@
 #include <span>
 #include <stdexcept>
 #include <sys/stat.h>
-#include <tuple>
 #include <unistd.h>
 #include <utility>
 
@@ -26,8 +25,6 @@ using Json = nlohmann::json;
 
 constexpr const char* kMetadataKey = "__metadata__";
 constexpr std::size_t kAlignment = 8;
-
-std::string NameOf(const std::string& tensor) { return "tensor " + QuoteText(tensor); }
 
 Metadata ParseMetadata(const Json& json) {
   if (!json.is_object()) FailReading("__metadata__ is not an object");
@@ -59,22 +56,8 @@ StoredType ParseType(const Json& json, const std::string& tensor) {
   return *type;
 }
 
-/// Bytes of a tensor. A size of 0 counts as 1 for the overflow check: the product must not overflow
-/// in any order of multiplication.
-std::uint64_t NumBytes(const TensorEntry& entry, const std::string& tensor) {
-  std::int64_t bound = static_cast<std::int64_t>(SizeOf(entry.type));
-  bool empty = false;
-  for (const std::int64_t size : entry.shape) {
-    empty = empty || size == 0;
-    if (__builtin_mul_overflow(bound, std::max<std::int64_t>(size, 1), &bound)) {
-      FailReading(tensor + " has a shape of more than 2^63 - 1 bytes");
-    }
-  }
-  return empty ? 0 : static_cast<std::uint64_t>(bound);
-}
-
 TensorEntry ParseEntry(const std::string& name, const Json& json) {
-  const std::string tensor = NameOf(name);
+  const std::string tensor = TensorTitle(name);
   if (!json.is_object()) FailReading(tensor + " is not an object");
   for (const char* key : {"dtype", "shape", "data_offsets"}) {
     if (!json.contains(key)) FailReading(tensor + " has no " + key);
@@ -89,7 +72,7 @@ TensorEntry ParseEntry(const std::string& name, const Json& json) {
                     .shape = ParseIntegers(json["shape"], tensor + " shape"),
                     .begin = static_cast<std::uint64_t>(offsets[0]),
                     .end = static_cast<std::uint64_t>(offsets[1])};
-  const std::uint64_t num_bytes = NumBytes(entry, tensor);
+  const std::uint64_t num_bytes = CheckedBytes(entry);
   if (entry.begin > entry.end || entry.end - entry.begin != num_bytes) {
     FailReading(tensor + " lies at bytes " + std::to_string(entry.begin) + " to " +
                 std::to_string(entry.end) + ", expected " + std::to_string(num_bytes) + " bytes");
@@ -102,7 +85,7 @@ void CheckCover(const std::vector<TensorEntry>& entries, std::uint64_t num_bytes
   std::uint64_t end = 0;
   for (const TensorEntry& entry : entries) {
     if (entry.begin != end) {
-      FailReading(NameOf(entry.name) + " begins at byte " + std::to_string(entry.begin) +
+      FailReading(TensorTitle(entry.name) + " begins at byte " + std::to_string(entry.begin) +
                   " of the data, expected " + std::to_string(end) + ": there is " +
                   (entry.begin < end ? "an overlap" : "a gap"));
     }
@@ -134,7 +117,7 @@ void WriteTensor(const TensorToWrite& tensor, const ByteSink& sink, const std::s
     sink(bytes);
   });
   if (written == expected) return;
-  Fail(path, NameOf(tensor.name) + " has " + std::to_string(written) + " bytes, expected " +
+  Fail(path, TensorTitle(tensor.name) + " has " + std::to_string(written) + " bytes, expected " +
                  std::to_string(expected));
 }
 
@@ -180,9 +163,7 @@ SafetensorsHeader ParseHeader(const std::string& json, std::uint64_t num_bytes) 
       header.entries.push_back(ParseEntry(key, value));
     }
   }
-  std::ranges::sort(header.entries, {}, [](const TensorEntry& entry) {
-    return std::tie(entry.begin, entry.end, entry.name);
-  });
+  SortByPlace(header.entries);
   CheckCover(header.entries, num_bytes);
   return header;
 }
@@ -275,8 +256,7 @@ void SafetensorsReader::ReadAt(std::uint64_t offset, void* data, std::size_t cou
 }
 
 const TensorEntry* SafetensorsReader::Find(const std::string& name) const {
-  const auto found = std::ranges::find(entries(), name, &TensorEntry::name);
-  return found == entries().end() ? nullptr : &*found;
+  return FindEntry(entries(), name);
 }
 
 Buffer SafetensorsReader::Read(const std::string& name) const {
@@ -303,6 +283,16 @@ void SafetensorsReader::ReadAll(Sha256& sum,
   ReadAt(0, header.data(), header.size());
   sum.Update(header);
   for (const TensorEntry& entry : entries()) take(entry, ReadEntry(entry, &sum));
+}
+
+TensorFile ReadSafetensorsFile(const std::string& path) {
+  const SafetensorsReader reader(path);
+  TensorFile file = {path, reader.entries()};
+  for (TensorEntry& entry : file.entries) {
+    entry.begin += reader.data_begin();
+    entry.end += reader.data_begin();
+  }
+  return file;
 }
 
 }  // namespace troupe

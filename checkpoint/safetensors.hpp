@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "checkpoint/stored_type.hpp"
+#include "checkpoint/tensor_file.hpp"
 #include "files/sha256.hpp"
 #include "transport/buffer.hpp"
 
@@ -24,18 +24,8 @@ inline constexpr std::uint64_t kMaxHeaderBytes = 100ULL << 20;
 /// Free text about a file.
 using Metadata = std::map<std::string, std::string>;
 
-/// The type, shape and position of a tensor in its file.
-struct TensorEntry {
-  std::string name;
-  StoredType type = StoredType::kFloat32;
-  Shape shape;
-  std::uint64_t begin = 0;  ///< bytes from the end of the header
-  std::uint64_t end = 0;
-  friend bool operator==(const TensorEntry&, const TensorEntry&) = default;
-};
-
 struct SafetensorsHeader {
-  std::vector<TensorEntry> entries;  ///< in the order of their bytes
+  std::vector<TensorEntry> entries;  ///< in the order of their bytes, from the end of the header
   Metadata metadata;
 };
 
@@ -86,7 +76,7 @@ class SafetensorsReader {
   const Metadata& metadata() const { return header_.metadata; }
   /// Bytes of the file before offset 0.
   std::uint64_t data_begin() const { return data_begin_; }
-  /// In the order of their bytes.
+  /// In the order of their bytes, which count from data_begin().
   const std::vector<TensorEntry>& entries() const { return header_.entries; }
   /// Null if there is no such tensor.
   const TensorEntry* Find(const std::string& name) const;
@@ -112,5 +102,8 @@ class SafetensorsReader {
   std::uint64_t data_begin_ = 0;  ///< position in the file of offset 0
   SafetensorsHeader header_;
 };
+
+/// Reads the header alone. Throws like SafetensorsReader.
+TensorFile ReadSafetensorsFile(const std::string& path);
 
 }  // namespace troupe

@@ -10,6 +10,8 @@
 #include <system_error>
 #include <utility>
 
+#include "checkpoint/safetensors.hpp"
+#include "checkpoint/torch_file.hpp"
 #include "files/sha256.hpp"
 #include "files/strict_json.hpp"
 #include "files/text_file.hpp"
@@ -23,8 +25,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr const char* kOneFile = "model.safetensors";
-constexpr const char* kIndex = "model.safetensors.index.json";
+constexpr const char* kIndexEnding = ".index.json";
 constexpr std::size_t kMaxIndexBytes = std::size_t{64} << 20U;
 
 [[noreturn]] void FailAt(const std::string& path, const std::string& what) {
@@ -40,36 +41,39 @@ bool IsPlain(const std::string& name) {
 }  // namespace
 
 WeightsFolder::WeightsFolder(const std::string& folder) : folder_(folder) {
-  const std::string index = (fs::path(folder) / kIndex).string();
   std::error_code unknown;
   if (!fs::is_directory(folder, unknown)) FailAt(folder, "expected a folder, found none");
-  const auto is_there = [](const fs::path& path) { return WhyNotOpened(path.string()).empty(); };
-  if (is_there(fs::path(folder) / kOneFile)) {  // before the index, as in transformers
-    Open(kOneFile);
-  } else if (is_there(index)) {
-    OpenIndexed(index);
-  } else {
-    const bool pickled = is_there(fs::path(folder) / "pytorch_model.bin") ||
-                         is_there(fs::path(folder) / "pytorch_model.bin.index.json");
-    FailAt(folder, std::string("expected ") + kOneFile + " or " + kIndex + ", found " +
-                       (pickled ? "pytorch_model.bin, which is not supported yet: save it as "
-                                  "safetensors, with save_pretrained of transformers"
-                                : "neither"));
-  }
+  const auto is_there = [](const std::string& path) { return WhyNotOpened(path).empty(); };
+  const auto open = [&](const std::string& name, ReadFile read) {
+    const std::string path = (fs::path(folder) / name).string();
+    if (is_there(path)) {
+      Open(name, read);
+    } else if (is_there(path + kIndexEnding)) {
+      OpenIndexed(path + kIndexEnding, read);
+    } else {
+      return false;
+    }
+    return true;
+  };
+  if (open("model.safetensors", ReadSafetensorsFile)) return;
+  if (open("pytorch_model.bin", ReadTorchFile)) return;
+  FailAt(folder,
+         "expected model.safetensors, pytorch_model.bin or one of them with .index.json, "
+         "found none");
 }
 
-void WeightsFolder::Open(const std::string& name) {
+void WeightsFolder::Open(const std::string& name, ReadFile read) {
   const std::string path = (fs::path(folder_) / name).string();
   if (const std::string reason = WhyNotOpened(path); !reason.empty()) FailAt(path, reason);
-  const auto& file = files_.emplace_back(std::make_unique<SafetensorsReader>(path));
-  for (const TensorEntry& entry : file->entries()) {
+  const auto& file = files_.emplace_back(std::make_unique<const TensorFile>(read(path)));
+  for (const TensorEntry& entry : file->entries) {
     const auto [place, added] = places_.try_emplace(entry.name, Place{file.get(), &entry});
     if (added) continue;
-    FailAt(path, "tensor " + QuoteText(entry.name) + " is also in " + place->second.file->path());
+    FailAt(path, TensorTitle(entry.name) + " is also in " + place->second.file->path);
   }
 }
 
-void WeightsFolder::OpenIndexed(const std::string& index) {
+void WeightsFolder::OpenIndexed(const std::string& index, ReadFile read) {
   const TextFile text = ReadTextFile(index, kMaxIndexBytes, "expected at most 64 MiB");
   if (!text.failure.empty()) FailAt(index, text.failure);
   std::map<std::string, std::string> files;  // by tensor
@@ -79,7 +83,7 @@ void WeightsFolder::OpenIndexed(const std::string& index) {
     if (map == json.end() || !map->is_object()) FailReading("weight_map: expected an object");
     for (const auto& [tensor, file] : map->items()) {
       if (!file.is_string() || !IsPlain(file.get<std::string>())) {
-        FailReading("tensor " + QuoteText(tensor) + ": expected the name of a file in the folder");
+        FailReading(TensorTitle(tensor) + ": expected the name of a file in the folder");
       }
       files[tensor] = file.get<std::string>();
     }
@@ -89,13 +93,13 @@ void WeightsFolder::OpenIndexed(const std::string& index) {
   std::map<std::string, bool> opened;
   for (const auto& [tensor, file] : files) {
     if (std::exchange(opened[file], true)) continue;
-    Open(file);
+    Open(file, read);
   }
   for (const auto& [tensor, file] : files) {
     const auto place = places_.find(tensor);
     const bool there =
-        place != places_.end() && fs::path(place->second.file->path()).filename().string() == file;
-    if (!there) FailAt(index, "tensor " + QuoteText(tensor) + " is not in " + QuoteText(file));
+        place != places_.end() && fs::path(place->second.file->path).filename().string() == file;
+    if (!there) FailAt(index, TensorTitle(tensor) + " is not in " + QuoteText(file));
   }
 }
 
@@ -112,13 +116,13 @@ void WeightsFolder::Require(const std::string& name, const Shape& shape, const s
     FailAt(folder_, "expected tensor " + QuoteText(name) + " for " + whose + ", found none");
   }
   const auto& [file, entry] = place->second;
-  const std::string tensor = "tensor " + QuoteText(name);
+  const std::string tensor = TensorTitle(name);
   if (entry->shape != shape && !(may_grow && Grows(entry->shape, shape))) {
-    FailAt(file->path(), tensor + ": expected " + ToString(shape) + " for " + whose + ", got " +
-                             ToString(entry->shape));
+    FailAt(file->path, tensor + ": expected " + ToString(shape) + " for " + whose + ", got " +
+                           ToString(entry->shape));
   }
   if (!IsFloating(entry->type)) {
-    FailAt(file->path(), tensor + ": expected F64, F32, F16 or BF16, got " + ToString(entry->type));
+    FailAt(file->path, tensor + ": expected F64, F32, F16 or BF16, got " + ToString(entry->type));
   }
 }
 
@@ -140,13 +144,10 @@ static std::vector<double> ColumnMeans(const TensorEntry& entry, const std::byte
 
 void WeightsFolder::Read(const std::string& name, const TensorPiece& piece, bool may_grow) const {
   Require(name, piece.global_shape, piece.name, may_grow);
-  const SafetensorsReader* const file = places_.at(name).file;
+  const TensorFile* const file = places_.at(name).file;
   const TensorEntry* const entry = places_.at(name).entry;
-  const MappedMemory memory = MappedMemory::Open(file->path());
-  const std::uint64_t begin = file->data_begin() + entry->begin;
-  if (memory.size() < file->data_begin() + entry->end) {
-    FailAt(file->path(), "it has shrunk while it was read");
-  }
+  const MappedMemory memory = MappedMemory::Open(file->path);
+  if (memory.size() < entry->end) FailAt(file->path, "it has shrunk while it was read");
   const std::size_t stored = SizeOf(entry->type);
   const std::size_t held = SizeOf(piece.value.dtype());
   std::byte* const target = piece.value.data();
@@ -156,18 +157,19 @@ void WeightsFolder::Read(const std::string& name, const TensorPiece& piece, bool
     const StoredType to = StoredTypeOf(piece.value.dtype());
     std::byte* const run = target + static_cast<std::size_t>(first) * held;
     if (at < num_stored) {
-      ConvertFloats(entry->type, memory.data() + begin + static_cast<std::size_t>(at) * stored,
+      ConvertFloats(entry->type,
+                    memory.data() + entry->begin + static_cast<std::size_t>(at) * stored,
                     static_cast<std::size_t>(count), to, run);
       return;
     }
     if (means.empty()) {
-      means = ColumnMeans(*entry, memory.data() + begin, piece.offsets[1], count);
+      means = ColumnMeans(*entry, memory.data() + entry->begin, piece.offsets[1], count);
     }
     ConvertFloats(StoredType::kFloat64, reinterpret_cast<const std::byte*>(means.data()),
                   means.size(), to, run);
   });
   num_bytes_read_ += static_cast<std::uint64_t>(piece.value.num_elements()) * stored;
-  if (memory.lost()) FailAt(file->path(), "cannot be read, or has shrunk while it was read");
+  if (memory.lost()) FailAt(file->path, "cannot be read, or has shrunk while it was read");
 }
 
 namespace {
@@ -239,14 +241,21 @@ class Folders {
 };
 
 std::string DigestOf(const WeightsFolder& folder) {
-  constexpr std::size_t kSample = 4096;
+  constexpr std::uint64_t kSample = 4096;
   Sha256 sum;
   for (const auto& file : folder.files()) {
-    const MappedMemory memory = MappedMemory::Open(file->path());
+    std::string places;
+    for (const TensorEntry& entry : file->entries) {
+      places += entry.name + " " + ToString(entry.type) + ToString(entry.shape) +
+                std::to_string(entry.begin) + " ";
+    }
+    sum.Update(std::as_bytes(std::span(places)));
+    const MappedMemory memory = MappedMemory::Open(file->path);
     const std::span<const std::byte> all(memory.data(), memory.size());
-    const std::size_t header = std::min<std::size_t>(file->data_begin() + kSample, all.size());
-    sum.Update(all.first(header));
-    sum.Update(all.last(std::min(kSample, all.size())));
+    const std::uint64_t first = file->entries.empty() ? 0 : file->entries.front().begin;
+    const auto data = all.subspan(std::min<std::uint64_t>(first, all.size()));
+    sum.Update(data.first(std::min<std::uint64_t>(kSample, data.size())));
+    sum.Update(all.last(std::min<std::uint64_t>(kSample, all.size())));
   }
   return sum.Hex().substr(0, 16);
 }

@@ -1,7 +1,11 @@
 // The tensors of a Hugging Face folder, read slice by slice.
 //
 //   DIR/model.safetensors                one file, or
-//   DIR/model.safetensors.index.json     {"weight_map": {"TENSOR": "FILE", ...}} and the files
+//   DIR/model.safetensors.index.json     {"weight_map": {"TENSOR": "FILE", ...}} and the files, or
+//   DIR/pytorch_model.bin                one file of torch.save, or
+//   DIR/pytorch_model.bin.index.json     such an index, and the files
+//
+// The first of these that is there counts, as in transformers.
 #pragma once
 
 #include <map>
@@ -9,7 +13,7 @@
 #include <string>
 #include <vector>
 
-#include "checkpoint/safetensors.hpp"
+#include "checkpoint/tensor_file.hpp"
 #include "configs/config.hpp"
 #include "modules/stage_program.hpp"
 
@@ -25,7 +29,7 @@ class WeightsFolder {
   explicit WeightsFolder(const std::string& folder);
 
   const std::string& folder() const { return folder_; }
-  const std::vector<std::unique_ptr<SafetensorsReader>>& files() const { return files_; }
+  const std::vector<std::unique_ptr<const TensorFile>>& files() const { return files_; }
   bool Has(const std::string& name) const { return places_.contains(name); }
   /// Throws std::runtime_error naming file and tensor unless `name` is there, has `shape` and holds
   /// numbers with a fraction. `whose` is our name of it. `may_grow`: it may have fewer rows.
@@ -40,15 +44,18 @@ class WeightsFolder {
 
  private:
   struct Place {
-    const SafetensorsReader* file = nullptr;
+    const TensorFile* file = nullptr;
     const TensorEntry* entry = nullptr;
   };
 
-  void Open(const std::string& name);
-  void OpenIndexed(const std::string& index);
+  /// Reads the header of a file.
+  using ReadFile = TensorFile (*)(const std::string& path);
+
+  void Open(const std::string& name, ReadFile read);
+  void OpenIndexed(const std::string& index, ReadFile read);
 
   std::string folder_;
-  std::vector<std::unique_ptr<SafetensorsReader>> files_;
+  std::vector<std::unique_ptr<const TensorFile>> files_;
   std::map<std::string, Place> places_;
   mutable std::uint64_t num_bytes_read_ = 0;
 };

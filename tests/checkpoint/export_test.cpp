@@ -74,11 +74,10 @@ Stored Contents(const std::string& folder) {
   Stored stored;
   const WeightsFolder weights(folder);
   for (const auto& file : weights.files()) {
-    const std::string bytes = BytesOf(file->path());
-    for (const TensorEntry& entry : file->entries()) {
-      stored[entry.name] = {
-          entry.type, entry.shape,
-          bytes.substr(file->data_begin() + entry.begin, entry.end - entry.begin)};
+    const std::string bytes = BytesOf(file->path);
+    for (const TensorEntry& entry : file->entries) {
+      stored[entry.name] = {entry.type, entry.shape,
+                            bytes.substr(entry.begin, entry.end - entry.begin)};
     }
   }
   return stored;
@@ -127,6 +126,19 @@ TEST_CASE("a family alone comes out as it came in", "[export]") {
                            Oracle(family) + "\"\n"));
   CHECK(Contents(scratch / "out") == Contents(Oracle(family)));
   CHECK(ConfigOf(scratch / "out") == ConfigOf(Oracle(family)));
+}
+
+TEST_CASE("pickled tensors come out as they came in, in as many files of safetensors", "[export]") {
+  const ScratchFolder scratch;
+  fs::copy("tests/oracle/pickles/llama", scratch / "source");
+  fs::copy(Oracle("llama") + "/config.json", scratch / "source");
+  Export(scratch, Load(scratch,
+                       "cluster.ranks = 1\n[modules.language]\nranks = \"0\"\n"
+                       "weights = \"hf:source\"\n"));
+  CHECK(Contents(scratch / "out") == Contents(Oracle("llama")));
+  CHECK(fs::exists(scratch / "out/model-00001-of-00002.safetensors"));
+  CHECK(fs::exists(scratch / "out/model-00002-of-00002.safetensors"));
+  CHECK(fs::exists(scratch / "out/model.safetensors.index.json"));
 }
 
 TEST_CASE("tensors of every type come out with their bits", "[export]") {

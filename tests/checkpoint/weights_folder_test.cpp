@@ -7,6 +7,7 @@
 
 #include <catch2/catch.hpp>
 
+#include "checkpoint/safetensors.hpp"
 #include "tests/data/scratch_folder.hpp"
 
 namespace troupe {
@@ -93,8 +94,8 @@ TEST_CASE("a folder's faults are one line that names the file") {
   const ScratchFolder scratch;
   CHECK(ErrorOf([&] { WeightsFolder folder(scratch.path()); }) ==
         scratch.path() +
-            ": expected model.safetensors or model.safetensors.index.json, found "
-            "neither");
+            ": expected model.safetensors, pytorch_model.bin or one of them with .index.json, "
+            "found none");
   const std::string file = scratch / "model.safetensors";
   Buffer integers = Buffer::Zeros({2}, DType::kInt64);
   WriteSafetensors(file, {{"a", Counting({4, 6})}, {"n", integers}});
@@ -113,11 +114,35 @@ TEST_CASE("a folder's faults are one line that names the file") {
   CHECK_THAT(ErrorOf([&] { WeightsFolder again(scratch.path()); }), Catch::StartsWith(file + ": "));
 }
 
-TEST_CASE("a folder with pickled weights says what to do, and one file comes before an index") {
+TEST_CASE("slices of pickled tensors are read from one file, and from several by their index") {
+  const ScratchFolder scratch;
+  std::filesystem::copy("tests/oracle/pickles/tensors.bin", scratch / "pytorch_model.bin");
+  const WeightsFolder folder(scratch.path());
+  const TensorPiece columns = PieceOf({2, 2}, {0, 1}, {2, 1});
+  folder.Read("view", columns);
+  CHECK(ValuesOf(columns.value) == std::vector<double>{5, 7});
+  CHECK(folder.num_bytes_read() == 4 * 2);
+
+  const WeightsFolder pickled("tests/oracle/pickles/llama");
+  const WeightsFolder expected("tests/oracle/llama");
+  CHECK(pickled.files().size() == 2);
+  for (const TensorEntry& entry : expected.files().front()->entries) {
+    INFO(entry.name);
+    const TensorPiece got = PieceOf(entry.shape, Shape(entry.shape.size(), 0), entry.shape);
+    const TensorPiece same = PieceOf(entry.shape, Shape(entry.shape.size(), 0), entry.shape);
+    pickled.Read(entry.name, got);
+    expected.Read(entry.name, same);
+    CHECK(ValuesOf(got.value) == ValuesOf(same.value));
+  }
+}
+
+TEST_CASE("one file comes before an index, and safetensors come before pickles") {
   const ScratchFolder scratch;
   scratch.Write("pytorch_model.bin", "x");
-  CHECK_THAT(ErrorOf([&] { WeightsFolder folder(scratch.path()); }),
-             Catch::Contains("found pytorch_model.bin, which is not supported yet: save it as"));
+  CHECK(ErrorOf([&] { WeightsFolder folder(scratch.path()); }) ==
+        scratch /
+            "pytorch_model.bin: expected a zip file of torch.save, found another file or a part of "
+            "one");
   WriteSafetensors(scratch / "model.safetensors", {{"a", Counting({1}, 1)}});
   WriteSafetensors(scratch / "old.safetensors", {{"a", Counting({1}, 2)}});
   scratch.Write("model.safetensors.index.json", R"({"weight_map": {"a": "old.safetensors"}})");
@@ -141,6 +166,13 @@ TEST_CASE("folders with other tensors have other digests") {
   CHECK(WeightsDigests(config) == first);
   WriteSafetensors(scratch / "model.safetensors", {{"a", Counting({4}, 2)}});
   CHECK(WeightsDigests(config) != first);
+
+  Buffer large = Counting({4096});  // its first bytes are not among the last of the file
+  WriteSafetensors(scratch / "model.safetensors", {{"a", large}});
+  const std::string before = WeightsDigests(config);
+  large.as<float>()[0] = 7.0F;
+  WriteSafetensors(scratch / "model.safetensors", {{"a", large}});
+  CHECK(WeightsDigests(config) != before);
 }
 
 /// A projector from 2 to 3 wide through 4, on an edge of modules that start from random values.
