@@ -71,8 +71,8 @@ Compute SetupCompute() {
 
   Compute compute;
   compute.description = "libtorch " + std::to_string(TORCH_VERSION_MAJOR) + "." +
-                        std::to_string(TORCH_VERSION_MINOR) + ", " +
-                        BlasName(open_blas) + ", " + CpuCapability();
+                        std::to_string(TORCH_VERSION_MINOR) + ", " + BlasName(open_blas) + ", " +
+                        CpuCapability();
   if (!open_blas && !at::hasMKL()) {
     compute.warning =
         "BLAS: expected OpenBLAS, found another library; the reference BLAS is 20 times slower "

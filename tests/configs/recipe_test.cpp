@@ -83,4 +83,35 @@ TEST_CASE("schedules, grouping, logs and the peak of a device survive the resolv
   CHECK(Survives(loaded));
 }
 
+static std::string ErrorsOf(const std::vector<std::string>& overrides) {
+  try {
+    LoadConfig(kBase, overrides);
+  } catch (const ConfigErrors& errors) {
+    return errors.what();
+  }
+  return {};
+}
+
+TEST_CASE("a module may train adapters alone") {
+  const LoadedConfig some =
+      LoadConfig(kBase, {"modules.language.lora={rank=4,alpha=6.5,linears=['up', 'q']}"});
+  const LoraConfig& lora = some.config.Find("language")->lora.value();
+  CHECK(lora.rank == 4);
+  CHECK(lora.scale() == 6.5 / 4);
+  CHECK(lora.linears == LinearRoles{LinearRole::kQuery, LinearRole::kUp});
+  CHECK_THAT(some.resolved_toml,
+             Contains("lora = { rank = 4, alpha = 6.5, linears = [\"q\", \"up\"] }"));
+  CHECK(Survives(some));
+  CHECK_FALSE(LoadConfig(kBase).config.Find("language")->lora);
+  const std::string linears = "modules.language.lora.linears";
+  CHECK_THAT(ErrorsOf({linears + "=['q', 'fc1']"}),
+             Contains(linears + ": expected some of \"q\", \"k\", \"v\", \"o\", \"gate\", \"up\", "
+                                "\"down\", the linear layers of a \"llama\", got \"q\", \"fc1\""));
+  CHECK_THAT(ErrorsOf({linears + "=[]"}), Contains(linears + ": expected some of"));
+  CHECK_THAT(ErrorsOf({linears + "=['q_proj']"}), Contains("expected a list of \"q\", \"k\""));
+  CHECK_THAT(ErrorsOf({"modules.language.lora.rank=4", "modules.language.frozen=true"}),
+             Contains("modules.language.frozen: expected false beside `lora`"));
+  CHECK_THAT(ErrorsOf({"modules.language.lora.rank=0"}), Contains("modules.language.lora.rank"));
+}
+
 }  // namespace troupe

@@ -1,5 +1,8 @@
 #include "plan/optimizer_settings.hpp"
 
+#include <map>
+#include <string>
+
 #include <catch2/catch.hpp>
 
 #include "plan/stage_parts.hpp"
@@ -8,23 +11,10 @@
 namespace troupe {
 namespace {
 
-std::vector<ParameterSpec> AllParameters(const Config& config) {
-  std::vector<ParameterSpec> all;
-  for (const ModuleConfig& module : config.modules) {
-    for (int pp = 0; pp < module.num_stages(); ++pp) {
-      const auto part = StageParameters(config, module.name, pp);
-      all.insert(all.end(), part.begin(), part.end());
-    }
-  }
-  return all;
-}
-
-Traits TraitsOf(const std::vector<ParameterSpec>& specs, const std::string& name) {
-  for (const ParameterSpec& spec : specs) {
-    if (spec.name == name) return spec.traits;
-  }
-  FAIL("no parameter " + name);
-  return {};
+Traits TraitsOf(const std::map<std::string, ParameterSpec>& specs, const std::string& name) {
+  INFO(name);
+  REQUIRE(specs.contains(name));
+  return specs.at(name).traits;
 }
 
 }  // namespace
@@ -54,7 +44,7 @@ TEST_CASE("parameters know whether they are biases, norms or embeddings", "[modu
 TEST_CASE("unless stated, exactly the vectors do not decay", "[modules]") {
   Config config = SmallModulesConfig();
   config.optimizer.weight_decay = 0.125;
-  for (const ParameterSpec& spec : AllParameters(config)) {
+  for (const auto& [name, spec] : AllParameters(config)) {
     INFO(spec.name);
     CHECK(WeightDecayOf(config, spec) == (spec.shape.size() == 1 ? 0.0 : 0.125));
   }
@@ -65,7 +55,7 @@ TEST_CASE("a rule decides which parameters decay", "[modules]") {
   config.optimizer.weight_decay = 0.125;
   config.modules[0].optimizer.weight_decay = 0.25;
   config.optimizer.no_decay = {Trait::kNorm, Trait::kEmbedding};
-  for (const ParameterSpec& spec : AllParameters(config)) {
+  for (const auto& [name, spec] : AllParameters(config)) {
     INFO(spec.name);
     const bool none = spec.traits.Has(Trait::kNorm) || spec.traits.Has(Trait::kEmbedding);
     // The projector of "vision" runs there.
