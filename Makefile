@@ -3,7 +3,7 @@ BUILD ?= build/cpu
 CONFIG ?= configs/shapes.toml
 CMAKE_FLAGS ?=
 
-.PHONY: run test quick build configure packages asan tsan parity soak bench clean
+.PHONY: run test quick build configure packages asan tsan parity soak oracle bench clean
 
 run: configure
 	cmake --build $(BUILD) --target troupe
@@ -37,6 +37,10 @@ parity: build
 	$(BUILD)/tests/test_parity "[slow]"
 soak: build
 	$(BUILD)/tests/test_actors "[slow]"
+
+# Compares with transformers and PEFT, live: installs them, about 6 GB, in BUILD/oracle.
+oracle: build
+	tools/oracle/run.sh $(BUILD)
 
 bench: build
 	bench/run.sh $(BUILD)
