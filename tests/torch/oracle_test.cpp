@@ -3,10 +3,13 @@
 #include "tests/torch/oracle.hpp"
 
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
 #include <catch2/catch.hpp>
+
+#include "tests/data/scratch_folder.hpp"
 
 namespace troupe::oracle {
 namespace {
@@ -102,6 +105,33 @@ TEST_CASE("whole models have the loss and the gradients of transformers, and tra
   config.edges[0].through->on = GENERATE(ProjectorEnd::kFrom, ProjectorEnd::kTo);
   const Expected expected(family);
   CheckTrains(config, WholeInputsOf(expected), expected);
+}
+
+TEST_CASE("in float32 models are as near to those of transformers as rounding allows",
+          "[torch][oracle]") {
+  constexpr double kNear = 1e-5;
+  const auto recorded = nlohmann::json::parse(BytesOf("tests/oracle/float32.json"));
+  const bool cut = GENERATE(false, true);
+  for (const auto& [family, wanted] : recorded.items()) {
+    INFO(family << (cut ? ", cut" : ""));
+    const bool whole = family.starts_with("llava");
+    Config config = Load(family, whole ? kWhole
+                                       : "cluster.ranks = 1\n[modules.language]\n"
+                                         "weights = \"hf:FAMILY\"\nranks = \"0\"");
+    config.run.precision = Precision::kFloat32;
+    if (cut && whole) SetLayout(config, "vision", {.tp = 2, .pp = 2});
+    if (cut) SetLayout(config, "language", {.tp = 4, .pp = 2});
+    const Expected expected(family);
+    const Inputs inputs = whole ? WholeInputsOf(expected) : TextOf(expected);
+    Job job(config);
+    ReadAllWeights(job, config);
+    CHECK(job.Evaluate(inputs).loss == Approx(wanted["loss"].get<double>()).epsilon(kNear));
+    const Trained trained = FiveSteps(job, inputs);
+    for (std::size_t step = 0; step < trained.losses.size(); ++step) {
+      CHECK(trained.losses[step] == Approx(wanted["losses"][step].get<double>()).epsilon(kNear));
+      CHECK(trained.norms[step] == Approx(wanted["norms"][step].get<double>()).epsilon(kNear));
+    }
+  }
 }
 
 TEST_CASE("after five steps whole models have the parameters and moments of transformers",

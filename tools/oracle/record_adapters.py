@@ -17,8 +17,8 @@ import widened  # noqa: F401  before transformers
 import peft
 import torch
 import transformers
-from record_models import five_steps, sum_of_losses
 from safetensors.torch import load_file, save_file
+from steps import five_steps, sum_of_losses
 
 LANGUAGE = "q_proj k_proj v_proj o_proj gate_proj up_proj down_proj".split()
 # case: family, linears of language and vision, rank and alpha of each

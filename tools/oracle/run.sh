@@ -24,6 +24,7 @@ for script in models answers adapters images; do
 done
 "$python" tools/oracle/record_tokenizers.py "$again/tokenizers" > /dev/null
 "$python" tools/oracle/record_pickles.py "$again/pickles" > /dev/null
+"$python" tools/oracle/record_float32.py "$again" > /dev/null
 "$python" tools/oracle/record_recipes.py "$again" > /dev/null
 "$python" tools/oracle/record_schedules.py > "$again/schedules.txt"
 "$python" tools/oracle/compare_recordings.py tests/oracle "$again"

@@ -1,0 +1,33 @@
+"""The loss and the training steps of the recordings."""
+import torch
+
+
+def sum_of_losses(logits, labels):
+    """Labels stand at the token that predicts them."""
+    return torch.nn.functional.cross_entropy(logits.flatten(0, 1), labels.flatten(),
+                                             ignore_index=-100, reduction="sum")
+
+
+def five_steps(model, loss_of, num_labels):
+    """Losses and gradient norms of five steps on the mean loss, clipped to 1, and the state after
+    them. Only matrices decay."""
+    matrices = [value for value in model.parameters() if value.dim() > 1]
+    vectors = [value for value in model.parameters() if value.dim() == 1]
+    optimizer = torch.optim.AdamW([{"params": matrices, "weight_decay": 0.1},
+                                   {"params": vectors, "weight_decay": 0.0}],
+                                  lr=0.01, betas=(0.9, 0.95), eps=1e-8)
+    losses, norms = [], []
+    for _ in range(5):
+        optimizer.zero_grad()
+        loss = loss_of() / num_labels
+        loss.backward()
+        norms.append(torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0))
+        optimizer.step()
+        losses.append(loss)
+    state = {}
+    for name, value in model.named_parameters():
+        if value in optimizer.state:
+            state[f"parameter/{name}"] = value
+            state[f"first_moment/{name}"] = optimizer.state[value]["exp_avg"]
+            state[f"second_moment/{name}"] = optimizer.state[value]["exp_avg_sq"]
+    return {"losses": torch.stack(losses), "norms": torch.stack(norms)}, state
