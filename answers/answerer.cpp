@@ -12,6 +12,7 @@ namespace {
 /// An answer that is being written: sequence i of the model is that of writer i.
 struct Writer {
   std::size_t question = 0;
+  std::uint64_t stream = 0;
   std::int64_t num_tokens = 0;  ///< of prompt and answer
   Answer answer;
   bool done = false;
@@ -32,6 +33,7 @@ class Answerer {
   void Begin(std::size_t question, const Prompt& prompt) {
     Writer& writer = writers_.emplace_back();
     writer.question = question;
+    writer.stream = prompt.stream;
     writer.num_tokens = std::ssize(prompt.tokens);
     Append(writer, RowOf(model_.Begin(prompt), 0));
   }
@@ -64,7 +66,7 @@ class Answerer {
   void Append(Writer& writer, std::span<const double> logits) {
     Answer& answer = writer.answer;
     answer.tokens.push_back(
-        ChooseToken(logits, settings_.sampling, writer.question, answer.tokens.size()));
+        ChooseToken(logits, settings_.sampling, writer.stream, answer.tokens.size()));
     ++writer.num_tokens;
     const AnswerStops& stops = settings_.stops;
     std::span<const std::int64_t> tokens = answer.tokens;

@@ -1,8 +1,8 @@
 #include "answers/question.hpp"
 
 #include <algorithm>
-#include <fstream>
 #include <nlohmann/json.hpp>
+#include <sstream>
 #include <stdexcept>
 #include <utility>
 
@@ -10,13 +10,42 @@
 #include "files/sha256.hpp"
 #include "files/strict_json.hpp"
 #include "files/text_file.hpp"
+#include "layout/mix_bits.hpp"
+#include "layout/text.hpp"
 
 namespace troupe {
 namespace {
 
 using nlohmann::json;
 
-constexpr std::size_t kMostLines = 10;
+/// The first faults of questions, and the number of the others.
+class FaultLines {
+ public:
+  void Add(const std::string& file, const DataFault& fault) {
+    constexpr std::size_t kMost = 10;
+    if (lines_.size() < kMost) {
+      lines_.push_back(FaultLine(file, fault));
+    } else {
+      ++others_;
+    }
+  }
+  /// Throws DataError if there are any.
+  void Require(const std::string& file) {
+    if (others_ > 0) lines_.push_back(file + ": and " + Counted(others_, "other fault"));
+    if (!lines_.empty()) throw DataError(lines_);
+  }
+
+ private:
+  std::vector<std::string> lines_;
+  std::int64_t others_ = 0;
+};
+
+/// By its id, so that the draws of an answer do not depend on the other questions.
+std::uint64_t StreamOf(const Question& question) {
+  std::uint64_t hash = 0;
+  for (const char c : question.id) hash = MixBits(hash ^ static_cast<unsigned char>(c));
+  return hash;
+}
 
 /// `text`, after one placeholder of each of `files` if it has none of that field.
 std::string WithPlaceholders(const std::string& text,
@@ -54,6 +83,13 @@ Question ReadQuestion(const json& value, const std::vector<RowField>& fields, Ll
   const auto text = value.find("text");
   if (text == value.end() || !text->is_string()) FailReading("text: expected a string");
   question.text = text->get<std::string>();
+  const auto reads = [&](const std::string& name) {
+    return std::ranges::find(fields, name, &RowField::field) != fields.end();
+  };
+  const auto image = value.find("image");
+  if (image != value.end() && !image->is_null() && !reads("image")) {
+    FailReading("image: the model reads no images");
+  }
   std::vector<std::vector<std::string>> names;
   for (const RowField& field : fields) names.push_back(NamesIn(value, field.field));
   json conversation = value;
@@ -75,14 +111,14 @@ QuestionList ReadQuestions(const std::string& file, const std::string& folder,
   QuestionList list;
   list.set.file = file;
   list.set.folder = folder;
-  if (const std::string reason = WhyNotOpened(file); !reason.empty()) {
-    throw DataError(file + ": " + reason);
-  }
-  std::ifstream stream(file, std::ios::binary);
-  std::vector<std::string> faults;
+  constexpr std::size_t kMostBytes = std::size_t{1} << 30U;
+  const TextFile text_file = ReadTextFile(file, kMostBytes, "expected at most 1 GiB of questions");
+  if (!text_file.failure.empty()) throw DataError(file + ": " + text_file.failure);
+  std::istringstream stream(text_file.text);
+  FaultLines faults;
   std::int64_t line = 0;
   std::int64_t index = 0;
-  for (std::string text; std::getline(stream, text) && faults.size() < kMostLines;) {
+  for (std::string text; std::getline(stream, text);) {
     ++line;
     if (text.find_first_not_of(" \t\r") == std::string::npos) continue;
     LlavaRow row;
@@ -93,10 +129,10 @@ QuestionList ReadQuestions(const std::string& file, const std::string& folder,
           ReadQuestion(ParseStrictJson(text, "the question", kDepth), fields, row));
       list.set.rows.push_back(std::move(row));
     } catch (const std::runtime_error& error) {
-      faults.push_back(FaultLine(file, row.Fault(FaultKind::kRow, error.what())));
+      faults.Add(file, row.Fault(FaultKind::kRow, error.what()));
     }
   }
-  if (!faults.empty()) throw DataError(faults);
+  faults.Require(file);
   if (list.questions.empty()) throw DataError(file + ": expected a question a line, found none");
   return list;
 }
@@ -126,35 +162,48 @@ QuestionList OneQuestion(const std::string& text, const std::vector<std::string>
   return list;
 }
 
-void CheckFiles(const QuestionList& list, const SampleFormat& format) {
-  std::vector<std::string> faults;
+/// Builds the sample of a question. Throws FaultError if it leaves no room for an answer.
+static Sample SampleOfQuestion(const QuestionList& list, const LlavaRow& row,
+                               const SampleFormat& format) {
+  Sample sample = BuildSample(list.set, row, format);
+  if (sample.num_uncut_tokens < format.context) return sample;
+  throw FaultError(
+      list.set.file,
+      row.Fault(FaultKind::kContext, "expected fewer than " + std::to_string(format.context) +
+                                         " tokens, the context of the model, got " +
+                                         std::to_string(sample.num_uncut_tokens)));
+}
+
+void CheckQuestions(const QuestionList& list, const SampleFormat& format) {
+  FaultLines faults;
   for (const LlavaRow& row : list.set.rows) {
     for (std::size_t field = 0; field < row.files.size(); ++field) {
       for (const std::string& file : row.files[field]) {
-        if (faults.size() == kMostLines) break;
         try {
           format.items[field].preprocessor->Check(list.set.PathOf(file), /*decode=*/false);
         } catch (const std::runtime_error& error) {
-          faults.push_back(FaultLine(list.set.file, row.Fault(FaultKind::kItem, error.what())));
+          faults.Add(list.set.file, row.Fault(FaultKind::kItem, error.what()));
         }
       }
     }
   }
-  if (!faults.empty()) throw DataError(faults);
+  faults.Require(list.set.file);
+  for (const LlavaRow& row : list.set.rows) {
+    try {
+      SampleOfQuestion(list, row, format);
+    } catch (const FaultError& error) {
+      faults.Add(list.set.file, error.fault());
+    }
+  }
+  faults.Require(list.set.file);
 }
 
 Prompt PromptOfQuestion(const QuestionList& list, std::size_t index, const SampleFormat& format,
                         const std::vector<std::string>& encoders) {
   const LlavaRow& row = list.set.rows[index];
-  Sample sample = BuildSample(list.set, row, format);
-  if (sample.num_uncut_tokens >= format.context) {
-    throw FaultError(
-        list.set.file,
-        row.Fault(FaultKind::kContext, "expected fewer than " + std::to_string(format.context) +
-                                           " tokens, the context of the model, got " +
-                                           std::to_string(sample.num_uncut_tokens)));
-  }
+  Sample sample = SampleOfQuestion(list, row, format);
   Prompt prompt;
+  prompt.stream = StreamOf(list.questions[index]);
   prompt.tokens = std::move(sample.tokens);
   for (std::size_t field = 0; field < encoders.size(); ++field) {
     if (row.files[field].empty()) continue;
@@ -169,11 +218,13 @@ Prompt PromptOfQuestion(const QuestionList& list, std::size_t index, const Sampl
   return prompt;
 }
 
-std::string AnswerLine(const Question& question, const std::string& answer,
+std::string AnswerLine(const QuestionList& list, std::size_t index, const std::string& answer,
                        const std::string& model) {
   constexpr std::size_t kIdLength = 22;  // of the ids that LLaVA draws
+  const Question& question = list.questions[index];
+  const std::string place = std::to_string(index);
   Sha256 sum;
-  for (const std::string* part : {&model, &question.id, &question.text}) {
+  for (const std::string* part : {&model, &place, &question.id, &question.text, &answer}) {
     sum.Update(std::as_bytes(std::span(part->c_str(), part->size() + 1)));
   }
   nlohmann::ordered_json line;

@@ -35,8 +35,9 @@ QuestionList ReadQuestions(const std::string& file, const std::string& folder,
 QuestionList OneQuestion(const std::string& text, const std::vector<std::string>& images,
                          const std::vector<RowField>& fields);
 
-/// Checks type, size and header of every file of every question. Throws DataError.
-void CheckFiles(const QuestionList& list, const SampleFormat& format);
+/// Checks type, size and header of every file of every question, and that every prompt leaves room
+/// for an answer. Throws DataError with the first few faults.
+void CheckQuestions(const QuestionList& list, const SampleFormat& format);
 
 /// Returns the prompt of question `index`, its items decoded. `encoders` are the names of the modules
 /// that read the fields of `format`. Throws DataError for a file that cannot be read, or a prompt
@@ -44,8 +45,9 @@ void CheckFiles(const QuestionList& list, const SampleFormat& format);
 Prompt PromptOfQuestion(const QuestionList& list, std::size_t index, const SampleFormat& format,
                         const std::vector<std::string>& encoders);
 
-/// Returns the line of an answer, with its line end. `model` is the id of the model.
-std::string AnswerLine(const Question& question, const std::string& answer,
+/// Returns the line of the answer to question `index`, with its line end. `model` is the id of the
+/// model.
+std::string AnswerLine(const QuestionList& list, std::size_t index, const std::string& answer,
                        const std::string& model);
 
 }  // namespace troupe

@@ -14,9 +14,10 @@ struct Sampling {
   std::uint64_t seed = 0;
 };
 
-/// Returns the token after `place` others of answer `answer`, by logits [V]. The draw depends on
-/// seed, answer and place alone, so that answers are the same in every batch.
+/// Returns the token after `place` others of an answer, by logits [V]. The draw depends on seed,
+/// stream and place alone, so that answers are the same in every batch. Throws std::runtime_error
+/// for logits that are no numbers.
 std::int64_t ChooseToken(std::span<const double> logits, const Sampling& sampling,
-                         std::uint64_t answer, std::uint64_t place);
+                         std::uint64_t stream, std::uint64_t place);
 
 }  // namespace troupe

@@ -9,15 +9,18 @@
 
 #include "app/handed_config.hpp"
 #include "app/run_directory.hpp"
+#include "app/run_folders.hpp"
 #include "app/saved_run.hpp"
 #include "checkpoint/folder_facts.hpp"
 #include "checkpoint/weights_folder.hpp"
 #include "configs/toml_value.hpp"
+#include "data/chat_template.hpp"
 #include "data/prompt.hpp"
 #include "files/text_file.hpp"
 #include "models/generation_config.hpp"
 #include "models/model_folder.hpp"
 #include "modules/torch/generator.hpp"
+#include "plan/stage_parts.hpp"
 
 namespace troupe {
 namespace {
@@ -66,8 +69,14 @@ std::string ConfigText(const std::string& folder) {
 /// The type that most tensors of the language model have, as one that is computed in.
 Precision PrecisionOf(const std::string& folder) {
   std::map<StoredType, std::int64_t> types;
-  for (const FolderPart& part : ReadFolderFacts(folder).parts) {
-    for (const auto& [type, count] : part.types) types[type] += count;
+  try {
+    for (const FolderPart& part : ReadFolderFacts(folder).parts) {
+      for (const auto& [type, count] : part.types) types[type] += count;
+    }
+  } catch (const ModelFolderError&) {
+    throw;
+  } catch (const std::runtime_error& error) {
+    throw ModelFolderError(error.what());
   }
   const auto most = std::ranges::max_element(
       types, {}, [](const auto& type_and_count) { return type_and_count.second; });
@@ -93,6 +102,25 @@ AnswerStops StopsOf(const Config& config, const SampleFormat& format) {
 
 bool HasConfig(const std::string& path) {
   return WhyNotOpened((fs::path(path) / "config.json").string()).empty();
+}
+
+/// Throws std::invalid_argument, naming the argument, if a folder lacks what turns texts into tokens.
+void RequireTexts(const std::string& folder, const AnswerOptions& options) {
+  const auto has = [&](const char* name) {
+    return WhyNotOpened((fs::path(folder) / name).string()).empty();
+  };
+  if (!options.tokenizer.empty()) return;
+  if (!has("tokenizer.json") && !has("tokenizer.model")) {
+    throw std::invalid_argument(folder + ": expected tokenizer.json or tokenizer.model, found " +
+                                "neither; state --tokenizer");
+  }
+  if (options.prompt != "auto") return;
+  try {
+    PromptOfFolder(folder);
+  } catch (const std::runtime_error&) {
+    throw std::invalid_argument(folder + ": expected a known chat template, found none; state " +
+                                "--format: plain, vicuna_v1, llama3, chatml or lines");
+  }
 }
 
 void FillFromRun(const SavedRun& run, const std::vector<TensorPiece>& parameters,
@@ -129,8 +157,10 @@ AnswerSource OpenAnswerSource(const std::string& path, const AnswerOptions& opti
   if (!run.empty()) {
     source.run = OpenSavedRun(path);
     source.parameters = source.run->parameters;
-    source.config = LoadConfig(ResolvedFile(run)).config;
+    source.config = LoadConfig(ResolvedFile(run), options.overrides).config;
+    RequireSameFolders(run, source.config);
   } else if (HasConfig(path)) {
+    RequireTexts(path, options);
     const std::string folder = fs::absolute(path).lexically_normal().string();
     source.config =
         LoadConfigOf({.path = path, .overrides = {}}, HandedConfig(ConfigText(folder)).Release())
@@ -152,6 +182,13 @@ AnswerSource OpenAnswerSource(const std::string& path, const AnswerOptions& opti
   for (const ModuleConfig* encoder : DataEncoders(config)) source.encoders.push_back(encoder->name);
   source.stops = StopsOf(config, source.format);
   return source;
+}
+
+bool AnswerSource::is_large() const {
+  constexpr std::int64_t kLarge = 100'000'000;
+  std::int64_t elements = 0;
+  for (const auto& [own, spec] : AllParameters(config)) elements += spec.num_elements();
+  return elements >= kLarge;
 }
 
 std::unique_ptr<TokenModel> ReadAnswerModel(const AnswerSource& source, int device) {

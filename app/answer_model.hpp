@@ -23,9 +23,13 @@ struct AnswerSource {
   SampleFormat format;
   std::vector<std::string> encoders;  ///< the modules that read the fields of `format`
   AnswerStops stops;
+
+  /// Whether several threads pay off: they wait for each other after each product.
+  bool is_large() const;
 };
 
 struct AnswerOptions {
+  std::vector<std::string> overrides = {};  ///< "KEY=VALUE" of a run's configuration
   std::optional<Precision> precision = {};  ///< unset: that of the folder or run
   std::string prompt =
       "auto";  ///< a word of data/prompt_table.hpp; "auto": as the run, or by folder

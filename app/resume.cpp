@@ -11,7 +11,6 @@
 #include "cluster/hello_check.hpp"
 #include "configs/schema.hpp"
 #include "files/file_error.hpp"
-#include "files/sha256.hpp"
 
 namespace troupe {
 namespace {
@@ -131,16 +130,14 @@ std::string AdviceAfterFailure(FailureKind kind, const std::string& directory) {
 std::optional<std::string> SetAsideIfDamaged(const std::string& directory) {
   const auto newest = NewestCheckpoint(directory);
   if (!newest) return std::nullopt;
-  const auto manifest = ReadManifest(*newest);
-  for (const CheckpointFile& file : manifest->files) {
-    if (Sha256OfFile(*newest + "/" + file.name) == file.sha256) continue;
-    const std::string aside = *newest + ".damaged";
-    std::error_code error;
-    std::filesystem::rename(*newest, aside, error);
-    if (error) throw FileError(*newest, "rename", error);
-    return aside + "/" + file.name + ": damaged since it was written; this checkpoint is set aside";
-  }
-  return std::nullopt;
+  const std::string damaged = DamagedFile(*newest);
+  if (damaged.empty()) return std::nullopt;
+  const std::string aside = *newest + ".damaged";
+  std::error_code error;
+  std::filesystem::rename(*newest, aside, error);
+  if (error) throw FileError(*newest, "rename", error);
+  const std::string name = std::filesystem::path(damaged).filename().string();
+  return aside + "/" + name + ": damaged since it was written; this checkpoint is set aside";
 }
 
 }  // namespace troupe

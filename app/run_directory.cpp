@@ -17,6 +17,7 @@
 
 #include "actors/wait_lists.hpp"
 #include "app/cause.hpp"
+#include "app/run_folders.hpp"
 #include "checkpoint/manifest.hpp"
 #include "checkpoint/run_checkpoints.hpp"
 #include "files/file_error.hpp"
@@ -65,7 +66,7 @@ bool IsUnused(const fs::directory_entry& entry) {
   std::error_code unknown;
   if (name == kMetricsFile) return entry.file_size(unknown) == 0;
   if (name == TraceFolderName(1)) return HoldsNoTrace(entry.path());
-  return name == kResolvedFile;
+  return name == kResolvedFile || name == kFoldersFile;
 }
 
 constexpr const char* kRuns = "runs";
@@ -193,8 +194,8 @@ std::string RemoveUnused(const std::string& run_directory) {
   }
   // The trace folder is removed first: if it holds traces, its removal fails and all files stay.
   const std::string trace = TraceFolderName(1);
-  for (const std::string& name :
-       {trace + "/" + kCauseFile, trace, std::string(kMetricsFile), std::string(kResolvedFile)}) {
+  for (const std::string& name : {trace + "/" + kCauseFile, trace, std::string(kMetricsFile),
+                                  std::string(kFoldersFile), std::string(kResolvedFile)}) {
     if (!error) fs::remove(fs::path(run_directory) / name, error);
   }
   if (error || !fs::remove(run_directory, error)) return "";

@@ -1,5 +1,6 @@
 // The folder that a run writes, self-contained:
 //   resolved.toml         every value of the configuration, defaults included
+//   folders.txt           digests of the folders that modules started from (run_folders.hpp)
 //   metrics.jsonl         one object per training step and evaluation
 //   trace/                messages and device work, a file per process (trace/recorder.hpp)
 //   weights.safetensors   the final parameters, whole tensors by name

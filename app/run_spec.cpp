@@ -12,6 +12,7 @@
 #include "app/resume.hpp"
 #include "app/run_directory.hpp"
 #include "app/run_facts.hpp"
+#include "app/run_folders.hpp"
 #include "checkpoint/manifest.hpp"
 #include "checkpoint/run_checkpoints.hpp"
 #include "cluster/variables.hpp"
@@ -92,6 +93,7 @@ void ResumeRun(RunSpec& run) {
   if (!check.refusal.empty()) {
     throw LaunchError("--resume " + arguments.resume + ": " + check.refusal);
   }
+  RequireSameFolders(arguments.resume, run.config());
   // The steps of run.epochs are known when the rows are counted (app/train_work.cpp).
   if (!run.config().run.epochs) RequireSteps(arguments.resume, run.config().run);
   for (const std::string& line : check.tuned) {

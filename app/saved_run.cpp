@@ -6,7 +6,9 @@
 #include <system_error>
 #include <utility>
 
+#include "app/cause.hpp"
 #include "app/run_directory.hpp"
+#include "checkpoint/manifest.hpp"
 #include "checkpoint/run_checkpoints.hpp"
 
 namespace troupe {
@@ -21,6 +23,15 @@ static std::optional<std::string> RunOfCheckpoint(const std::string& path) {
   return plain.parent_path().parent_path().string();
 }
 
+/// Opens a checkpoint whose bytes are those that were written.
+static SavedRun OpenCheckpoint(const std::string& run, const std::string& checkpoint) {
+  SavedRun opened{run, checkpoint, SavedParameters::OfCheckpoint(checkpoint)};
+  const std::string damaged = DamagedFile(checkpoint);
+  if (damaged.empty()) return opened;
+  throw std::runtime_error(damaged + ": damaged since it was written: its SHA-256 is not that of " +
+                           "the manifest");
+}
+
 std::string RunDirectoryOf(const std::string& path) {
   std::string run = RunOfCheckpoint(path).value_or(path);
   std::error_code unknown;
@@ -28,23 +39,20 @@ std::string RunDirectoryOf(const std::string& path) {
 }
 
 SavedRun OpenSavedRun(const std::string& path) {
-  if (const auto run = RunOfCheckpoint(path)) {
-    return {*run, path, SavedParameters::OfCheckpoint(path)};
-  }
+  if (const auto run = RunOfCheckpoint(path)) return OpenCheckpoint(*run, path);
   const std::string weights = path + "/" + kWeightsFile;
   std::error_code unknown;
-  const auto newest = NewestCheckpoint(path);
+  const auto newest = NewestCheckpoint(path, PrintWarning);
   if (fs::exists(weights, unknown)) {
     SavedParameters final = SavedParameters::OfFile(weights);
     if (!newest) return {path, weights, std::move(final)};
-    SavedParameters checkpoint = SavedParameters::OfCheckpoint(*newest);
-    if (final.steps() >= checkpoint.steps()) return {path, weights, std::move(final)};
-    return {path, *newest, std::move(checkpoint)};
+    if (final.steps() >= ReadManifest(*newest)->step) return {path, weights, std::move(final)};
   }
-  if (newest) return {path, *newest, SavedParameters::OfCheckpoint(*newest)};
-  throw std::runtime_error(path + ": expected a checkpoint or " + kWeightsFile +
-                           ", found neither; a run saves both when it ends, and checkpoints as "
-                           "[checkpoint] says");
+  if (newest) return OpenCheckpoint(path, *newest);
+  throw std::runtime_error(
+      path + ": expected a checkpoint or " + kWeightsFile +
+      ", found neither; a run saves its parameters when it ends, and checkpoints as "
+      "[checkpoint] says");
 }
 
 }  // namespace troupe

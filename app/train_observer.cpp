@@ -10,6 +10,7 @@
 #include <system_error>
 
 #include "app/cause.hpp"
+#include "app/run_folders.hpp"
 #include "checkpoint/assemble.hpp"
 #include "checkpoint/safetensors.hpp"
 #include "files/file_error.hpp"
@@ -55,6 +56,7 @@ TrainObserver::TrainObserver(const Config& config, const RunDirectory& directory
       progress_(config.run.steps, terminal),
       metrics_(KeepMetrics(directory.File(kMetricsFile), directory.steps_done(), history_),
                FileOpening::kAppend) {
+  NoteFolders(directory.path(), config);
   if (!config.log.tensorboard) return;
   tensorboard_.emplace(config, directory.File(kTensorBoardFolder), directory.steps_done(), source_);
 }

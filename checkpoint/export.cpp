@@ -178,7 +178,11 @@ ExportedSize WriteExport(
   const fs::path target = whole.has_filename() ? whole : whole.parent_path();
   const std::string partial = target.string() + ".partial";
   std::error_code ignored;
-  fs::remove_all(partial, ignored);
+  if (fs::exists(fs::symlink_status(partial, ignored))) {
+    throw std::invalid_argument("--out: " + partial +
+                                " exists, from an export that did not end or " +
+                                "of another origin; remove it");
+  }
   try {
     Writer writer(saved, wrote);
     for (const ExportedFolder& folder : plan.folders) {

@@ -45,7 +45,7 @@ class AdapterFolder {
         {"base_model_name_or_path",
          base_.empty() ? nlohmann::ordered_json() : nlohmann::ordered_json(base_)},
         {"r", first_.rank},
-        {"lora_alpha", first_.alpha},
+        {"lora_alpha", first_.strength()},
         {"lora_dropout", 0.0},
         {"bias", "none"},
         {"fan_in_fan_out", false},
@@ -81,7 +81,7 @@ class AdapterFolder {
     if (layers_.empty()) first_ = lora;
     layers_.push_back(layer);
     if (lora.rank != first_.rank) ranks_[layer] = lora.rank;
-    if (lora.alpha != first_.alpha) alphas_[layer] = lora.alpha;
+    if (lora.strength() != first_.strength()) alphas_[layer] = lora.strength();
   }
 
   const Config& config_;
@@ -98,10 +98,18 @@ class AdapterFolder {
 
 bool Trains(const EdgeConfig& edge) { return edge.through && !edge.through->frozen; }
 
+/// PEFT loads adapters over the folder that they were trained beside.
+void RequireBase(const ModuleConfig& module) {
+  if (module.weights) return;
+  throw std::invalid_argument("--adapters apart: expected modules that started from a folder, \"" +
+                              module.name + "\" started from random values; export it merged");
+}
+
 void RequireAdapters(const Config& config) {
   bool any = false;
   for (const ModuleConfig& module : config.modules) {
     any = any || module.lora;
+    if (module.lora) RequireBase(module);
     if (module.keeps_parameters()) continue;
     throw std::invalid_argument("--adapters apart: expected adapters only, but module \"" +
                                 module.name + "\" was trained as a whole");

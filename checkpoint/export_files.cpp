@@ -75,13 +75,16 @@ std::vector<ExportedFile> Divide(std::vector<ExportedTensor> tensors, const Weig
   return files;
 }
 
-void AddSideFiles(const std::string& source, ExportedFolder& folder) {
+void AddSideFiles(const std::string& source, bool tokenizer, ExportedFolder& folder) {
   if (source.empty()) return;
-  for (const char* name :
-       {"generation_config.json", "preprocessor_config.json", "processor_config.json",
-        "tokenizer.json", "tokenizer.model", "tokenizer_config.json", "special_tokens_map.json",
-        "added_tokens.json", "chat_template.json", "chat_template.jinja", "vocab.json",
-        "merges.txt"}) {
+  std::vector<const char*> names = {"preprocessor_config.json", "processor_config.json"};
+  if (tokenizer) {
+    names.insert(names.end(),
+                 {"generation_config.json", "tokenizer.json", "tokenizer.model",
+                  "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json",
+                  "chat_template.json", "chat_template.jinja", "vocab.json", "merges.txt"});
+  }
+  for (const char* name : names) {
     const std::string path = (fs::path(source) / name).string();
     if (!WhyNotOpened(path).empty()) continue;
     const bool there = std::ranges::any_of(folder.copies, [&](const std::string& copied) {
@@ -101,7 +104,7 @@ void AddTokenizer(const std::string& source, const std::vector<AddedToken>& adde
   write("tokenizer.json", [&](const std::string& text) { return WithAddedTokens(text, added); });
   write("tokenizer_config.json",
         [&](const std::string& text) { return WithPadToken(text, added.back().text); });
-  AddSideFiles(source, folder);
+  AddSideFiles(source, /*tokenizer=*/true, folder);
 }
 
 }  // namespace troupe

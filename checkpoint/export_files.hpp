@@ -13,8 +13,8 @@ namespace troupe {
 std::vector<ExportedFile> Divide(std::vector<ExportedTensor> tensors, const WeightsFolder* source);
 
 /// Adds the files next to the weights of `source` that programs read with them, unless a file of
-/// that name is there already.
-void AddSideFiles(const std::string& source, ExportedFolder& folder);
+/// that name is there already. `tokenizer`: those of the tokenizer, too.
+void AddSideFiles(const std::string& source, bool tokenizer, ExportedFolder& folder);
 
 /// Adds the tokenizer of `source` with `added`, its last the padding. One of SentencePiece is copied
 /// as it is.

@@ -1,6 +1,7 @@
 #include "checkpoint/export_plan.hpp"
 
 #include <algorithm>
+#include <filesystem>
 #include <optional>
 #include <set>
 #include <stdexcept>
@@ -59,8 +60,23 @@ class Planner {
     return *source;
   }
 
+  /// Whether the run's texts were read with the tokenizer of `folder`.
+  bool ReadsTexts(const std::string& folder) const {
+    namespace fs = std::filesystem;
+    const fs::path file(SentencePieceFile(config_.data.tokenizer));
+    return HuggingFaceFolder(config_.data.tokenizer) == folder ||
+           (!file.empty() && file.parent_path() == fs::path(folder));
+  }
+
   ModuleToWrite ToWrite(const ModuleConfig& module) const {
-    return {*module.model, FolderOf(module.weights), TorchWord(WrittenType(config_.run.precision))};
+    ModuleToWrite result{.model = *module.model,
+                         .folder = FolderOf(module.weights),
+                         .dtype_word = TorchWord(WrittenType(config_.run.precision))};
+    if (module.model->text() && result.folder.empty()) {
+      result.bos = tokens_.bos;
+      result.eos = tokens_.eos;
+    }
+    return result;
   }
 
   /// The tensor `name` for the parameter `own`, with the type of the source's if there is one.
@@ -215,7 +231,7 @@ class Planner {
     if (whole_folder) AddUnused(source, tensors);
     folder.files = Divide(std::move(tensors), whole_folder ? &Source(source) : nullptr);
     AddImageProcessor(module, folder);
-    AddSideFiles(source, folder);
+    AddSideFiles(source, ReadsTexts(source), folder);
     return folder;
   }
 
@@ -252,13 +268,13 @@ class Planner {
     result.files = Divide(std::move(tensors), whole.empty() ? nullptr : &Source(whole));
     AddImageProcessor(vision, result);
     if (!whole.empty()) {
-      AddSideFiles(whole, result);
+      AddSideFiles(whole, ReadsTexts(whole), result);
       return result;
     }
     const std::string tokenizer = HuggingFaceFolder(config_.data.tokenizer);
     AddTokenizer(tokenizer.empty() ? folder : tokenizer, tokens_.added, result);
-    AddSideFiles(FolderOf(vision.weights), result);
-    AddSideFiles(folder, result);
+    AddSideFiles(FolderOf(vision.weights), ReadsTexts(FolderOf(vision.weights)), result);
+    AddSideFiles(folder, ReadsTexts(folder), result);
     return result;
   }
 

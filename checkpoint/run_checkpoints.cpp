@@ -11,6 +11,7 @@
 #include "checkpoint/sharded.hpp"
 #include "files/file_error.hpp"
 #include "files/output_file.hpp"
+#include "files/sha256.hpp"
 
 namespace troupe {
 namespace {
@@ -126,6 +127,15 @@ std::optional<std::string> NewestCheckpoint(
                              "beginning");
   }
   return std::nullopt;
+}
+
+std::string DamagedFile(const std::string& checkpoint) {
+  const auto manifest = ReadManifest(checkpoint);
+  for (const CheckpointFile& file : manifest->files) {
+    std::string path = checkpoint + "/" + file.name;
+    if (Sha256OfFile(path) != file.sha256) return path;
+  }
+  return {};
 }
 
 void RemoveOldCheckpoints(const std::string& run_folder, std::int64_t keep) {

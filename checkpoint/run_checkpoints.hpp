@@ -28,6 +28,10 @@ std::optional<std::string> NewestCheckpoint(
     const std::string& run_folder,
     const std::function<void(const std::string& line)>& skipped = [](const std::string&) {});
 
+/// Compares all files of a complete checkpoint with the sums in its manifest. Returns the path of the
+/// first that is damaged, "" if none is. Throws std::runtime_error if one cannot be read.
+std::string DamagedFile(const std::string& checkpoint);
+
 /// Removes all complete checkpoints except the newest `keep` (at least 1), and incomplete ones
 /// older than the newest complete one; newer ones may still be written. Removes the manifest of a
 /// checkpoint first and flushes that, so that a half-removed checkpoint never counts as complete.

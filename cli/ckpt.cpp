@@ -74,7 +74,7 @@ int InspectFolder(const std::string& folder) {
   }
   if (!facts.unknown.empty()) std::cout << "  unknown tensors: " << Names(facts.unknown) << '\n';
   const bool good = std::ranges::all_of(facts.parts, [](const FolderPart& part) {
-    return part.failure.empty() && part.missing.empty();
+    return part.failure.empty() && part.missing.empty() && part.num_tensors > 0;
   });
   return good ? kExitDone : kExitFailed;
 }

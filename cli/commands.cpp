@@ -24,6 +24,15 @@ void AddConfigArguments(CLI::App& app, ConfigArguments& arguments, bool required
       ->allow_extra_args(false);
 }
 
+void AddRunOverrides(CLI::App& verb, std::vector<std::string>& overrides) {
+  verb.add_option(
+          "--set", overrides,
+          "a value on top of the run's configuration, as KEY=VALUE; may be repeated: where\n"
+          "a folder is now (--set modules.language.weights=hf:DIR)")
+      ->type_name("KEY=VALUE")
+      ->allow_extra_args(false);
+}
+
 void AddChoice(CLI::App& verb, const std::string& name, const std::vector<std::string>& choices,
                std::string& chosen, const std::string& about) {
   const std::string words = ListedWithOr(choices);

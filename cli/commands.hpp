@@ -24,6 +24,8 @@ void SetCommand(CLI::App& verb, Command& command, Command action);
 
 /// Adds CONFIG and --set. A verb with an optional CONFIG finds one itself.
 void AddConfigArguments(CLI::App& app, ConfigArguments& arguments, bool required = true);
+/// Adds --set for the configuration of a run that was made.
+void AddRunOverrides(CLI::App& verb, std::vector<std::string>& overrides);
 /// Adds an option that is one of `choices`; `chosen` holds the default, then the choice. The help is
 /// `about` and the choices.
 void AddChoice(CLI::App& verb, const std::string& name, const std::vector<std::string>& choices,

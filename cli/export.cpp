@@ -1,15 +1,21 @@
 #include "checkpoint/export.hpp"
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
+#include <filesystem>
 #include <iostream>
 #include <memory>
 #include <stdexcept>
+#include <system_error>
 
 #include "app/run_directory.hpp"
+#include "app/run_folders.hpp"
 #include "app/saved_run.hpp"
 #include "checkpoint/export_adapters.hpp"
 #include "cli/commands.hpp"
 #include "configs/loader.hpp"
+#include "data/chat_template.hpp"
+#include "data/prompt.hpp"
 #include "data/sample.hpp"
 #include "layout/text.hpp"
 
@@ -22,6 +28,7 @@ struct ExportArguments {
   std::string run;
   std::string out;
   std::string adapters = "merged";
+  std::vector<std::string> overrides;
 };
 
 SpecialTokens TokensOf(const Config& config) {
@@ -29,6 +36,8 @@ SpecialTokens TokensOf(const Config& config) {
   const Tokenizer& tokenizer = *format.tokenizer;
   SpecialTokens tokens;
   tokens.pad = tokenizer.pad();
+  tokens.bos = tokenizer.bos();
+  tokens.eos = tokenizer.eos();
   for (std::size_t i = 0; i < format.fields.size(); ++i) {
     tokens.added.push_back(
         {tokenizer.placeholder(static_cast<int>(i)), format.fields[i].placeholder});
@@ -60,6 +69,25 @@ void Write(const ExportArguments& arguments, const SavedRun& run, const ExportPl
             << size.num_tensors << " tensors, " << Bytes(size.num_bytes) << '\n';
 }
 
+/// The arguments with which `troupe generate` takes the folder's texts as the run did, "" if it needs
+/// none.
+std::string ArgumentsToAsk(const std::string& folder, const Config& config) {
+  const auto has = [&](const char* name) {
+    std::error_code unknown;
+    return std::filesystem::exists(folder + "/" + name, unknown);
+  };
+  std::string arguments;
+  if (!has("tokenizer.json") && !has("tokenizer.model")) {
+    arguments += " --tokenizer " + config.data.tokenizer;
+  }
+  const PromptKind kind = FormatOf(config).prompt;
+  try {
+    if (PromptOfFolder(folder) == kind) return arguments;
+  } catch (const std::runtime_error&) {  // no known chat template
+  }
+  return arguments + " --format " + std::string(WordOf(kind));
+}
+
 int Export(const ExportArguments& arguments) {
   try {
     RequireNewFolder(arguments.out);
@@ -68,8 +96,17 @@ int Export(const ExportArguments& arguments) {
                                   "one, found none");
     }
     const SavedRun run = OpenSavedRun(arguments.run);
-    const Config config = LoadConfig(ResolvedFile(run.directory)).config;
-    Write(arguments, run, PlanOf(arguments, config, run.saved));
+    const Config config = LoadConfig(ResolvedFile(run.directory), arguments.overrides).config;
+    RequireSameFolders(run.directory, config);
+    const ExportPlan plan = PlanOf(arguments, config, run.saved);
+    Write(arguments, run, plan);
+    const bool asks = plan.folders.size() == 1 && !plan.folders.front().config_json.empty() &&
+                      std::ranges::any_of(config.modules, [](const ModuleConfig& module) {
+                        return module.model->text().has_value();
+                      });
+    const std::string needed = asks ? ArgumentsToAsk(arguments.out, config) : "";
+    if (!needed.empty())
+      std::cout << "to ask it: troupe generate " << arguments.out << needed << '\n';
   } catch (const std::invalid_argument& e) {
     std::cerr << "troupe export: " << e.what() << '\n';
     return kExitBadInput;
@@ -100,6 +137,7 @@ void AddExport(CLI::App& app, Command& command) {
       ->type_name("DIR");
   AddChoice(*verb, "--adapters", {arguments->adapters, kApart}, arguments->adapters,
             "adapters are added to their weights, or written alone, as PEFT reads them");
+  AddRunOverrides(*verb, arguments->overrides);
   SetCommand(*verb, command, [arguments] { return Export(*arguments); });
 }
 

@@ -1,12 +1,16 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <chrono>
+#include <cmath>
+#include <filesystem>
 #include <iostream>
 #include <map>
 #include <memory>
 #include <optional>
 #include <span>
 #include <stdexcept>
+#include <system_error>
+#include <unistd.h>
 
 #include "answers/question.hpp"
 #include "app/answer_model.hpp"
@@ -23,6 +27,7 @@
 namespace troupe {
 namespace {
 
+namespace fs = std::filesystem;
 using Clock = std::chrono::steady_clock;
 
 struct GenerateArguments {
@@ -38,6 +43,7 @@ struct GenerateArguments {
   std::string tokenizer;
   std::string backend = kBackendWords.front();
   int threads = 0;
+  std::vector<std::string> overrides;
   AnswerSettings settings;
 };
 
@@ -50,7 +56,7 @@ int DeviceFor(const std::string& backend) {
   return 0;
 }
 
-/// Prints an answer while it is written.
+/// Prints an answer while it is written. Control characters do not reach a terminal.
 class AnswerPrinter {
  public:
   /// What may still change stays back: the beginning of a character.
@@ -68,20 +74,32 @@ class AnswerPrinter {
  private:
   void Print(std::string_view text) {
     if (text.size() <= printed_) return;
-    std::cout << text.substr(printed_) << std::flush;
+    for (const char c : text.substr(printed_)) {
+      const bool control = (c >= 0 && c < ' ' && c != '\n' && c != '\t') || c == '\x7f';
+      if (!control || !terminal_) std::cout << c;
+    }
+    std::cout << std::flush;
     printed_ = text.size();
   }
 
   std::size_t printed_ = 0;
+  bool terminal_ = isatty(STDOUT_FILENO) != 0;
 };
 
 /// Writes the lines of answers in the order of their questions, each as soon as all before it are
 /// there.
 class LineWriter {
  public:
-  explicit LineWriter(const std::string& path) {
+  explicit LineWriter(const std::string& path) : path_(path) {
     if (!path.empty()) file_ = std::make_unique<OutputFile>(path, FileOpening::kInPlace);
   }
+  /// Removes a file without answers.
+  ~LineWriter() {
+    std::error_code unknown;
+    if (next_ == 0 && fs::is_regular_file(path_, unknown)) fs::remove(path_, unknown);
+  }
+  LineWriter(const LineWriter&) = delete;
+  LineWriter& operator=(const LineWriter&) = delete;
 
   void Add(std::size_t question, const std::string& line) {
     waiting_[question] = line;
@@ -103,6 +121,7 @@ class LineWriter {
     }
   }
 
+  std::string path_;
   std::unique_ptr<OutputFile> file_;
   std::map<std::size_t, std::string> waiting_;
   std::size_t next_ = 0;
@@ -146,16 +165,15 @@ class ProgressLine {
 QuestionList QuestionsFor(const GenerateArguments& arguments, const SampleFormat& format) {
   if (!arguments.questions.empty()) {
     QuestionList list = ReadQuestions(arguments.questions, arguments.image_folder, format.fields);
-    CheckFiles(list, format);
+    CheckQuestions(list, format);
     return list;
   }
   try {
     QuestionList list = OneQuestion(*arguments.prompt, arguments.images, format.fields);
-    list.set.file = "--prompt";
-    CheckFiles(list, format);
+    for (const auto& files : list.set.rows.front().files) {
+      for (const std::string& file : files) format.items.front().preprocessor->Check(file, false);
+    }
     return list;
-  } catch (const DataError&) {
-    throw;
   } catch (const std::runtime_error& error) {
     throw std::invalid_argument(std::string("--prompt: ") + error.what());
   }
@@ -166,8 +184,33 @@ void CheckArguments(const GenerateArguments& arguments) {
     throw std::invalid_argument("expected one of --prompt and --questions, got " +
                                 std::string(arguments.prompt ? "both" : "neither"));
   }
-  if (!arguments.questions.empty() && !arguments.images.empty()) {
-    throw std::invalid_argument("--image belongs to --prompt; a line of questions names its own");
+  const auto belongs = [](const char* option, bool given, const std::string& to) {
+    if (given) throw std::invalid_argument(std::string(option) + " belongs to " + to);
+  };
+  if (arguments.prompt) {
+    belongs("--out", !arguments.out.empty(), "--questions; the answer to --prompt is printed");
+    belongs("--image-folder", !arguments.image_folder.empty(), "--questions");
+    belongs("--model-id", !arguments.model_id.empty(), "--questions");
+  } else {
+    belongs("--image", !arguments.images.empty(), "--prompt; a line of questions names its own");
+  }
+  const Sampling& sampling = arguments.settings.sampling;
+  if (std::isnan(sampling.temperature) || std::isnan(sampling.top_p)) {
+    throw std::invalid_argument("--temperature and --top-p: expected numbers, got nan");
+  }
+  if (arguments.threads > UsableCores()) {
+    throw std::invalid_argument("--threads: expected at most " + std::to_string(UsableCores()) +
+                                ", the cores here, got " + std::to_string(arguments.threads));
+  }
+  if (sampling.temperature == 0.0 && (sampling.top_k > 0 || sampling.top_p < 1.0)) {
+    throw std::invalid_argument(
+        "--top-k and --top-p belong to --temperature: at 0 the most "
+        "probable token is always chosen");
+  }
+  std::error_code unknown;
+  if (fs::is_regular_file(fs::status(arguments.out, unknown))) {
+    throw std::invalid_argument("--out: " + arguments.out +
+                                " exists; expected the name of a new file");
   }
   if (arguments.format != "auto" && !PromptOf(arguments.format)) {
     throw std::invalid_argument(
@@ -177,37 +220,62 @@ void CheckArguments(const GenerateArguments& arguments) {
   }
 }
 
+Prompt PromptFor(const GenerateArguments& arguments, const AnswerSource& source,
+                 const QuestionList& list, std::size_t question) {
+  try {
+    return PromptOfQuestion(list, question, source.format, source.encoders);
+  } catch (const FaultError& error) {
+    if (arguments.prompt) throw std::invalid_argument("--prompt: " + error.fault().reason);
+    // A file that was good when the work began: not a mistake in the arguments.
+    throw std::runtime_error(error.what());
+  }
+}
+
+/// Counts the answers that were cut.
+class CutAnswers {
+ public:
+  void Add(AnswerCause cause) { ++counts_[cause]; }
+  void Print() const {
+    PrintOne(AnswerCause::kMaxNewTokens, "--max-new-tokens");
+    PrintOne(AnswerCause::kContext, "the context of the model");
+  }
+
+ private:
+  void PrintOne(AnswerCause cause, const char* by) const {
+    const auto count = counts_.find(cause);
+    if (count == counts_.end()) return;
+    std::cerr << Counted(count->second, "answer") << " cut by " << by << '\n';
+  }
+
+  std::map<AnswerCause, std::int64_t> counts_;
+};
+
 void Answer(const GenerateArguments& arguments, const AnswerSource& source,
-            const QuestionList& list, TokenModel& model) {
+            const QuestionList& list, TokenModel& model, LineWriter& writer) {
   AnswerSettings settings = arguments.settings;
   settings.stops = source.stops;
   const bool lines = !arguments.questions.empty();
   const std::string id = arguments.model_id.empty() ? source.name : arguments.model_id;
-  LineWriter writer(arguments.out);
   AnswerPrinter printer;
+  CutAnswers cut;
   ProgressLine progress(list.questions.size());
   WriteAnswers(
       model, *source.format.tokenizer, settings, list.questions.size(),
-      [&](std::size_t i) { return PromptOfQuestion(list, i, source.format, source.encoders); },
+      [&](std::size_t i) { return PromptFor(arguments, source, list, i); },
       [&](std::size_t, const troupe::Answer& answer) {
         if (!lines) printer.Show(answer.text);
       },
       [&](std::size_t i, const troupe::Answer& answer) {
         if (lines) {
-          writer.Add(i, AnswerLine(list.questions[i], answer.text, id));
+          writer.Add(i, AnswerLine(list, i, answer.text, id));
         } else {
           printer.Finish(answer.text);
         }
-        if (answer.cause != AnswerCause::kStopped) {
-          std::cerr << "question " << list.questions[i].id << ": the answer was cut after "
-                    << Counted(std::ssize(answer.tokens), "token")
-                    << (answer.cause == AnswerCause::kContext
-                            ? ", where the context of the model ends\n"
-                            : ", see --max-new-tokens\n");
-        }
+        cut.Add(answer.cause);
         progress.Step(answer.tokens.size());
       });
   writer.Close();
+  cut.Print();
 }
 
 int Generate(const GenerateArguments& arguments) {
@@ -216,6 +284,7 @@ int Generate(const GenerateArguments& arguments) {
     AnswerOptions options;
     options.prompt = arguments.format;
     options.tokenizer = arguments.tokenizer;
+    options.overrides = arguments.overrides;
     const auto word = std::ranges::find(kPrecisionWords, arguments.precision);
     if (word != kPrecisionWords.end()) {
       options.precision = static_cast<Precision>(word - kPrecisionWords.begin());
@@ -223,14 +292,16 @@ int Generate(const GenerateArguments& arguments) {
     const int device = DeviceFor(arguments.backend);
     const AnswerSource source = OpenAnswerSource(arguments.model, options);
     const QuestionList list = QuestionsFor(arguments, source.format);
-    const int threads = arguments.threads > 0 ? arguments.threads : UsableCores();
+    LineWriter writer(arguments.out);
+    const int most = source.is_large() ? UsableCores() : 1;
+    const int threads = arguments.threads > 0 ? arguments.threads : most;
     ComputeWithThreads(threads);
     std::cerr << "reading " << source.parameters << ": "
               << kPrecisionWords[static_cast<std::size_t>(source.config.run.precision)] << " on "
               << arguments.backend << ", " << Counted(threads, "thread") << ", prompt format "
               << WordOf(source.format.prompt) << '\n';
     const std::unique_ptr<TokenModel> model = ReadAnswerModel(source, device);
-    Answer(arguments, source, list, *model);
+    Answer(arguments, source, list, *model, writer);
   } catch (const std::invalid_argument& error) {
     std::cerr << "troupe generate: " << error.what() << '\n';
     return kExitBadInput;
@@ -254,7 +325,7 @@ void AddQuestionOptions(CLI::App& verb, GenerateArguments& arguments) {
                   "where the images of --questions lie (default: beside the file)")
       ->type_name("DIR");
   verb.add_option("--out", arguments.out,
-                  "file for the answers to --questions, one a line in their order (default:\n"
+                  "new file for the answers to --questions, one a line in their order (default:\n"
                   "standard output)")
       ->type_name("FILE.jsonl");
   verb.add_option("--model-id", arguments.model_id,
@@ -278,7 +349,7 @@ void AddWritingOptions(CLI::App& verb, GenerateArguments& arguments) {
       ->check(CLI::Range(0.0, 1.0))
       ->capture_default_str();
   verb.add_option("--seed", settings.sampling.seed,
-                  "of the draws, which depend on nothing but it, question and place")
+                  "of the draws, which depend on nothing but it, the question's id and the place")
       ->capture_default_str();
   verb.add_option("--batch", settings.batch, "answers written at once")
       ->check(CLI::Range(1, 4096))
@@ -310,9 +381,13 @@ void AddGenerate(CLI::App& app, Command& command) {
   AddChoice(*verb, "--backend", kBackendWords, arguments->backend, "device that computes");
   verb->add_option("--format", arguments->format,
                    "prompt format: a value of data.prompt (default: that of the folder or run)");
+  AddRunOverrides(*verb, arguments->overrides);
   verb->add_option("--tokenizer", arguments->tokenizer,
                    "a value of data.tokenizer (default: that of the folder or run)");
-  verb->add_option("--threads", arguments->threads, "of the CPU (default: all cores)")
+  verb->add_option(
+          "--threads", arguments->threads,
+          "of the CPU (default: all cores; 1 for a model of fewer than 100 million parameters,\n"
+          "where they would mostly wait for each other)")
       ->check(CLI::Range(1, 4096));
   SetCommand(*verb, command, [arguments] { return Generate(*arguments); });
 }

@@ -11,6 +11,7 @@
 #include "cli/commands.hpp"
 #include "configs/loader.hpp"
 #include "configs/toml_value.hpp"
+#include "data/chat_template.hpp"
 #include "files/output_file.hpp"
 #include "layout/text.hpp"
 #include "models/model_folder.hpp"
@@ -117,6 +118,27 @@ class Text {
   std::string text_;
 };
 
+/// The keys that say how texts become tokens, as far as the folder does not.
+std::string TextKeys(const std::string& folder, bool states_tokenizer) {
+  std::string keys;
+  const auto has = [&](const char* name) {
+    std::error_code unknown;
+    return fs::exists(fs::path(folder) / name, unknown);
+  };
+  if (!has("tokenizer.json") && !has("tokenizer.model")) {
+    return "# tokenizer = \"...\"     # the folder has none\n";
+  }
+  if (states_tokenizer) keys += "tokenizer = " + Quoted("hf:" + folder) + "\n";
+  try {
+    PromptOfFolder(folder);
+  } catch (const std::runtime_error&) {
+    keys +=
+        "prompt = \"vicuna_v1\"      # or plain, llama3, chatml, lines: the folder has no known "
+        "chat template\n";
+  }
+  return keys;
+}
+
 std::string ConfigText(const InitArguments& arguments) {
   const std::string folder = fs::absolute(arguments.folder).lexically_normal().string();
   const std::string weights = "hf:" + folder;
@@ -150,7 +172,9 @@ std::string ConfigText(const InitArguments& arguments) {
          "warmup_ratio  = 0.03\nschedule      = \"cosine\"\nbetas         = [0.9, 0.999]\n"
          "weight_decay  = 0.0\nclip_norm     = 1.0\n\n[data]\n"
          "train = \"train.json\"       # a list of rows: docs/data.md; `troupe data check` checks "
-         "it\n\n"
+         "it\n" +
+         TextKeys(folder, !encoder) +
+         "\n"
          "[log]\ntensorboard = true\n";
 }
 

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <map>
 #include <numeric>
 
 #include "configs/checks.hpp"
@@ -89,16 +90,16 @@ class ConfigModuleCheck : public ModuleCheck {
 
 }  // namespace
 
-/// The linear layers of a module that adapters may stand beside.
-static LinearRoles RolesOf(const ModelConfig& model) {
+/// The linear layers of a module that adapters may stand beside, and their smallest widths.
+static std::map<LinearRole, std::int64_t> WidthsOf(const ModelConfig& model) {
   std::vector<ParameterSpec> specs;
   ParameterList list(specs, "", false);
   model.AddParameters({.layers = {0, 1}, .first = false, .last = false}, list);
-  LinearRoles roles;
+  std::map<LinearRole, std::int64_t> widths;
   for (const ParameterSpec& spec : specs) {
-    if (spec.role) roles.Add(*spec.role);
+    if (spec.role) widths[*spec.role] = std::ranges::min(spec.shape);
   }
-  return roles;
+  return widths;
 }
 
 static std::string WordsOf(const LinearRoles& roles) {
@@ -116,8 +117,17 @@ static void CheckAdapters(const ModuleConfig& module, Report& report) {
       "expected false beside `lora`, which trains adapters and nothing else of the module");
   const std::string key = KeyOf(module, "lora.linears");
   if (!report.Good({key, KeyOf(module, "kind")})) return;
-  const LinearRoles has = RolesOf(*module.model);
+  const std::map<LinearRole, std::int64_t> widths = WidthsOf(*module.model);
+  LinearRoles has;
   const LinearRoles& asked = module.lora->linears;
+  for (const auto& [role, width] : widths) {
+    has.Add(role);
+    if (!asked.Has(role)) continue;
+    report.Expect(module.lora->rank <= width, {KeyOf(module, "lora.rank"), key},
+                  "expected at most " + std::to_string(width) + ", the width of \"" +
+                      kLinearRoleWords[static_cast<std::size_t>(role)] + "\", got " +
+                      std::to_string(module.lora->rank));
+  }
   bool all = asked != LinearRoles();
   for (std::size_t i = 0; i < kLinearRoleWords.size(); ++i) {
     all = all && (!asked.HasNumber(i) || has.HasNumber(i));

@@ -138,14 +138,15 @@ struct OptimizerOverride {
 enum class Offload { kNone, kParameters, kState };
 
 /// Adapters of low rank beside linear layers of a module, which stay as they are: a layer adds
-/// alpha / rank * B A x to its output. (LoRA, arXiv:2106.09685)
+/// strength / rank * B A x to its output. (LoRA, arXiv:2106.09685)
 struct LoraConfig {
   std::int64_t rank = 64;
-  double alpha = 128.0;
+  std::optional<double> alpha = {};  ///< unset: twice the rank
   LinearRoles linears = {LinearRole::kQuery, LinearRole::kKey, LinearRole::kValue,
                          LinearRole::kOutput};
 
-  double scale() const { return alpha / static_cast<double>(rank); }
+  double strength() const { return alpha.value_or(2.0 * static_cast<double>(rank)); }
+  double scale() const { return strength() / static_cast<double>(rank); }
   friend bool operator==(const LoraConfig&, const LoraConfig&) = default;
 };
 

@@ -84,7 +84,7 @@ std::vector<KeySpec> ModuleKeys() {
        {"placeholder", &InputConfig::placeholder, "The word in the text that its rows replace."}});
   Add(keys, {"modules.*.lora", has_layers},
       {{"rank", &LoraConfig::rank, kCount, "Width of an adapter."},
-       {"alpha", &LoraConfig::alpha, kPositive,
+       {"alpha", &LoraConfig::alpha, kPositive, Otherwise{"twice the rank"},
         "What an adapter gives is multiplied by alpha / rank."},
        {"linears", &LoraConfig::linears, kLinearRoleWords, kWords,
         "The linear layers with an adapter: \"q\", \"k\", \"v\" and \"o\" of attention, and of the "

@@ -133,7 +133,7 @@ std::vector<KeySpec> RunKeys() {  // NOLINT(readability-function-size): a table
         "Training samples. Needed unless all modules are \"synthetic\"."},
        {"held_out", &DataConfig::held_out, kPath, kTuning,
         "Samples for evaluation; \"\" = no evaluation."},
-       {"tokenizer", &DataConfig::tokenizer, kTokenizer,
+       {"tokenizer", &DataConfig::tokenizer, kTokenizer, kTuning,
         "\"bytes\" (256 bytes, begin, end, padding, then a placeholder per encoder), "
         "\"sentencepiece:FILE\", or \"hf:DIR\", a Hugging Face folder with tokenizer.json and "
         "tokenizer_config.json, or with tokenizer.model. Unless given, the folder of "

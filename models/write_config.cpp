@@ -47,6 +47,9 @@ OrderedJson PartOf(const ModuleToWrite& module) {
     for (const auto& [key, value] : kind.write_foreign(module.model, nullptr))
       Set(json, key, value);
     json["torch_dtype"] = module.dtype_word;
+    // Where config.json states none, transformers has those of the family's first model.
+    if (module.bos) json["bos_token_id"] = *module.bos;
+    if (module.eos) json["eos_token_id"] = *module.eos;
     return json;
   }
   const FolderModule source = ReadFolderModule(module.folder, &kind);

@@ -17,6 +17,9 @@ struct ModuleToWrite {
   const ModelConfig& model;
   std::string folder;      ///< the Hugging Face folder that it started from; empty: random values
   std::string dtype_word;  ///< "bfloat16": of its tensors, if it started from random values
+  // Tokens of a language model that started from random values.
+  std::optional<std::int64_t> bos = {};
+  std::optional<std::int64_t> eos = {};
 };
 
 /// Whether a module of its kind can stand in a folder.
@@ -30,6 +33,8 @@ std::string ModuleConfigJson(const ModuleToWrite& module);
 struct SpecialTokens {
   std::int64_t image = 0;
   std::optional<std::int64_t> pad = {};
+  std::optional<std::int64_t> bos = {};
+  std::optional<std::int64_t> eos = {};
   std::vector<AddedToken> added = {};
 };
 

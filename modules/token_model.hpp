@@ -21,6 +21,7 @@ struct PromptItems {
 struct Prompt {
   std::vector<std::int64_t> tokens;  ///< [T]
   std::vector<PromptItems> items;    ///< of the encoders with items
+  std::uint64_t stream = 0;          ///< of the draws of its answer
 };
 
 /// Continues several sequences of tokens at once, whose numbers are 0 to n - 1. Logits are float64

@@ -169,7 +169,9 @@ class TorchGenerator final : public Generator {
 }  // namespace
 
 std::unique_ptr<Generator> MakeGenerator(const Config& config, TorchOptions options) {
-  return std::make_unique<TorchGenerator>(config, NumericsOf(config.run.precision, options));
+  return WithShortErrors("model", [&] {
+    return std::make_unique<TorchGenerator>(config, NumericsOf(config.run.precision, options));
+  });
 }
 
 }  // namespace troupe

@@ -74,6 +74,11 @@ TEST_CASE("faults of questions are located", "[answers]") {
   CHECK(FaultsOf("\n") ==
         std::vector<std::string>{"q.jsonl: expected a question a line, found none"});
   CHECK_THROWS_WITH(ReadQuestions("none.jsonl", "", kFields), "none.jsonl: no such file");
+  const ScratchFolder folder;
+  const std::string file =
+      folder.Write("q.jsonl", R"({"question_id": 1, "text": "a", "image": "b.png"})");
+  CHECK_THROWS_WITH(ReadQuestions(file, "", {}),
+                    file + ":1: row 0 (id \"1\"): image: the model reads no images");
 }
 
 TEST_CASE("one question has its images before its text", "[answers]") {
@@ -110,13 +115,20 @@ TEST_CASE("a prompt has the tokens and the pixels of its question", "[answers]")
   CHECK_THROWS_WITH(
       PromptOfQuestion(list, 0, FormatFor(9), {"vision"}),
       "--prompt: row 0: expected fewer than 9 tokens, the context of the model, got 9");
+  CHECK_NOTHROW(CheckQuestions(list, FormatFor(10)));
+  CHECK_THROWS_WITH(
+      CheckQuestions(list, FormatFor(9)),
+      "--prompt: row 0: expected fewer than 9 tokens, the context of the model, got 9");
   list.set.rows[0].files[0][0] = "none.png";
-  CHECK_THROWS_AS(CheckFiles(list, FormatFor(100)), DataError);
+  CHECK_THROWS_AS(CheckQuestions(list, FormatFor(100)), DataError);
   CHECK_THROWS_AS(PromptOfQuestion(list, 0, FormatFor(100), {"vision"}), DataError);
 }
 
 TEST_CASE("an answer is a line in LLaVA's form", "[answers]") {
-  const std::string line = AnswerLine({"7", "What?"}, "A \"cat\"\nand\xff", "mine");
+  // The third is the first, asked again.
+  const QuestionList list{.set = {},
+                          .questions = {{"7", "What?"}, {"\"n\"", "What?"}, {"7", "What?"}}};
+  const std::string line = AnswerLine(list, 0, "A \"cat\"\nand\xff", "mine");
   CHECK(line.back() == '\n');
   CHECK(std::ranges::count(line, '\n') == 1);
   const auto json = nlohmann::ordered_json::parse(line);
@@ -127,9 +139,9 @@ TEST_CASE("an answer is a line in LLaVA's form", "[answers]") {
   CHECK(json["metadata"].empty());
   CHECK(json["answer_id"].get<std::string>().size() == 22);
   CHECK(json.begin().key() == "question_id");
-  CHECK(AnswerLine({"\"n\"", "What?"}, "", "mine").find("\"question_id\":\"n\"") != line.npos);
-  CHECK(AnswerLine({"8", "What?"}, "", "mine").find(json["answer_id"].get<std::string>()) ==
-        line.npos);
+  CHECK(AnswerLine(list, 1, "", "mine").find("\"question_id\":\"n\"") != line.npos);
+  CHECK(AnswerLine(list, 2, "A \"cat\"\nand\xff", "mine")
+            .find(json["answer_id"].get<std::string>()) == line.npos);
 }
 
 }  // namespace

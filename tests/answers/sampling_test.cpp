@@ -36,6 +36,8 @@ TEST_CASE("without a temperature the most probable token is chosen, the first of
           "[answers]") {
   CHECK(ChooseToken(kLogits, {}, 0, 0) == 1);
   CHECK(ChooseToken(std::vector{1.0, 3.0, 3.0}, {}, 5, 9) == 1);
+  CHECK_THROWS_WITH(ChooseToken(std::vector{1.0, std::nan(""), 3.0}, {}, 5, 9),
+                    Catch::Matchers::Contains("not finite"));
 }
 
 TEST_CASE("tokens are drawn by their probabilities", "[answers]") {

@@ -1,4 +1,5 @@
 // Answers of runs and folders, as a user asks for them.
+#include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -34,7 +35,7 @@ TEST_CASE("a run answers, its checkpoint and its export give the same answers", 
   REQUIRE(one.exit_code == 0);
   CHECK(one.out == "a red circle\n");  // the only answer of the data set
   CHECK_THAT(one.err, Contains("float32 on cpu") && Contains("prompt format lines"));
-  CHECK_THAT(one.err, Contains("answered 1/1, 13 tokens, "));
+  CHECK_THAT(one.err, Contains("answered 1/1, 13 tokens, ") && Contains("1 thread,"));
 
   std::ofstream(folder / "q.jsonl")
       << R"({"question_id": "b", "image": "images/good.png", "text": "What?"})" << '\n'
@@ -71,7 +72,70 @@ TEST_CASE("a run answers, its checkpoint and its export give the same answers", 
                                    "--temperature", "50", "--max-new-tokens", "6"});
   CHECK(drawn.exit_code == 0);
   CHECK(drawn.out != one.out);
-  CHECK_THAT(drawn.err, Contains("the answer was cut after 6 tokens, see --max-new-tokens"));
+  CHECK_THAT(drawn.err, Contains("1 answer cut by --max-new-tokens"));
+
+  // Nothing is overwritten.
+  const Outcome again = RunTroupe({"generate", run, "--questions", questions, "--out", out});
+  CHECK(again.exit_code == 2);
+  CHECK_THAT(again.err, Contains(out + " exists; expected the name of a new file"));
+  CHECK(BytesOf(out) == all.out);
+  const Outcome late = RunTroupe(
+      {"generate", run, "--out", folder / "late.jsonl", "--questions", folder / "none.jsonl"});
+  CHECK(late.exit_code == 2);
+  CHECK_FALSE(std::filesystem::exists(folder / "late.jsonl"));
+
+  // A damaged checkpoint answers nothing, and is not exported.
+  for (const auto& entry : std::filesystem::directory_iterator(checkpoint)) {
+    if (!entry.path().filename().string().starts_with("language.s0-dp0-cp0-tp0")) continue;
+    std::fstream file(entry.path(), std::ios::in | std::ios::out | std::ios::binary);
+    file.seekp(-1, std::ios::end);
+    file.put('\x55');
+    break;
+  }
+  for (const std::vector<std::string>& verb :
+       {std::vector<std::string>{"generate", checkpoint, "--prompt", "x"},
+        {"export", checkpoint, "--out", folder / "damaged"}}) {
+    const Outcome damaged = RunTroupe(verb);
+    CHECK(damaged.exit_code == 1);
+    CHECK_THAT(damaged.err, Contains("damaged since it was written"));
+  }
+}
+
+TEST_CASE("a run knows when a folder that it started from has changed", "[cli]") {
+  const RunFolder folder;
+  REQUIRE(folder.Train({"edges.vision.language.through.hidden=64"}).exit_code == 0);
+  const std::string model = folder / "model";
+  REQUIRE(RunTroupe({"export", FindRun(folder / "runs/latest"), "--out", model}).exit_code == 0);
+  REQUIRE(folder
+              .Train({"model.from=hf:" + model, "data.tokenizer=bytes", "data.prompt=lines",
+                      "edges.vision.language.through.hidden=64", "modules.vision.frozen=true"})
+              .exit_code == 0);
+  const std::string run = FindRun(folder / "runs/latest");
+  const std::vector<std::string> ask = {"generate", run, "--prompt", "x"};
+  CHECK(RunTroupe(ask).exit_code == 0);
+  // Somewhere else it is the same.
+  std::filesystem::rename(model, folder / "moved");
+  CHECK(RunTroupe(ask).exit_code == 2);
+  std::vector<std::string> moved = ask;
+  for (const char* module : {"vision", "language"}) {
+    moved.insert(moved.end(),
+                 {"--set", std::string("modules.") + module + ".weights=hf:" + (folder / "moved")});
+  }
+  const Outcome found = RunTroupe(moved);
+  INFO(found.err);
+  CHECK(found.exit_code == 0);
+  {
+    std::fstream file(folder / "moved/model.safetensors",
+                      std::ios::in | std::ios::out | std::ios::binary);
+    file.seekp(-1, std::ios::end);
+    file.put('\x33');
+  }
+  const Outcome changed = RunTroupe(moved);
+  CHECK(changed.exit_code == 2);
+  CHECK_THAT(changed.err, Contains("of the folder have changed since the run started"));
+  std::filesystem::rename(folder / "moved", model);
+  CHECK(RunTroupe({"export", run, "--out", folder / "again"}).exit_code == 2);
+  CHECK(RunTroupe({"train", "--resume", run, "--set", "run.steps=4"}).exit_code == 2);
 }
 
 TEST_CASE("what cannot be answered is refused in a line", "[cli]") {
@@ -93,13 +157,21 @@ TEST_CASE("what cannot be answered is refused in a line", "[cli]") {
   CHECK_THAT(refused({"generate", run, "--prompt", "<image>"}),
              Contains("--prompt: expected as many images as the prompt has \"<image>\", got 0 and "
                       "1"));
+  CHECK_THAT(refused({"generate", run, "--prompt", "x", "--out", folder / "x"}),
+             Contains("--out belongs to --questions"));
+  CHECK_THAT(refused({"generate", run, "--prompt", "x", "--top-k", "3"}),
+             Contains("--top-k and --top-p belong to --temperature"));
+  CHECK_THAT(refused({"generate", run, "--prompt", "x", "--temperature", "nan"}),
+             Contains("expected numbers, got nan"));
+  CHECK_THAT(refused({"generate", "tests/oracle/llama", "--prompt", "x"}),
+             Contains("found neither; state --tokenizer"));
   CHECK_THAT(refused({"generate", run, "--prompt", "x", "--format", "poem"}),
              Contains("--format: expected auto, lines, plain"));
   CHECK_THAT(refused({"generate", run, "--prompt", std::string(5000, 'x')}),
              Contains("the context of the model, got"));
   CHECK_THAT(refused({"generate", run, "--questions", folder / "none.jsonl"}),
              Contains("none.jsonl: no such file"));
-  CHECK_THAT(refused({"generate", "tests/oracle/clip", "--prompt", "x"}),
+  CHECK_THAT(refused({"generate", "tests/oracle/clip", "--tokenizer", "bytes", "--prompt", "x"}),
              Contains("tests/oracle/clip/config.json: expected a language model or a LLaVA"));
 }
 

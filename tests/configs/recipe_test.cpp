@@ -111,6 +111,8 @@ TEST_CASE("a module may train adapters alone") {
   CHECK_THAT(ErrorsOf({linears + "=['q_proj']"}), Contains("expected a list of \"q\", \"k\""));
   CHECK_THAT(ErrorsOf({"modules.language.lora.rank=4", "modules.language.frozen=true"}),
              Contains("modules.language.frozen: expected false beside `lora`"));
+  CHECK_THAT(ErrorsOf({"modules.language.lora.rank=65"}),
+             Contains("modules.language.lora.rank: expected at most "));
   CHECK_THAT(ErrorsOf({"modules.language.lora.rank=0"}), Contains("modules.language.lora.rank"));
 }
 

@@ -117,31 +117,6 @@ void Start(Job& job, const Config& config, const Recording& recording) {
   });
 }
 
-Inputs InputsOf(const Case& one) {
-  constexpr std::int64_t kImageToken = 30;
-  const Expected given(one.family);
-  Inputs inputs;
-  inputs.tokens = given.Read("tokens");
-  inputs.labels = given.Read("labels");
-  inputs.content = Buffer::Zeros(inputs.labels.shape(), DType::kUInt8);
-  std::vector<std::int64_t> places;
-  for (std::int64_t i = 0; i < inputs.tokens.shape()[0]; ++i) {
-    inputs.table.samples.push_back(i);
-    inputs.table.rows.push_back(0);
-  }
-  if (one.name != "whole") return inputs;
-  inputs.fields["vision"] = {given.Read("images"), {1, 1, 1}};
-  const std::int64_t length = inputs.tokens.shape()[1];
-  for (std::int64_t i = 0; i < inputs.tokens.num_elements(); ++i) {
-    if (inputs.tokens.as<std::int64_t>()[i] != kImageToken) continue;
-    places.push_back(i);
-    ++inputs.table.rows[static_cast<std::size_t>(i / length)];
-  }
-  inputs.positions["vision"] = Buffer::Allocate({std::ssize(places)}, DType::kInt64);
-  std::ranges::copy(places, inputs.positions["vision"].as<std::int64_t>());
-  return inputs;
-}
-
 void SetLayouts(Config& config, const Layout& vision, const Layout& language) {
   if (config.Find("vision") != nullptr) SetLayout(config, "vision", vision);
   SetLayout(config, "language", language);
@@ -169,7 +144,7 @@ TEST_CASE("adapters have the loss and the gradients of PEFT, and train like them
   }
   INFO(one.name << ", language " << ToString(pair.language));
   const Recording recording(one, config);
-  const Inputs inputs = InputsOf(one);
+  const Inputs inputs = InputsOf(one.family);
   const auto compare = [&](const std::string& kind, const Values& own) {
     Values wanted;
     for (const auto& [name, values] : own) {
@@ -219,7 +194,7 @@ TEST_CASE("trained adapters are exported as PEFT saves and merges them", "[torch
   const Recording recording(one, config);
   Job job(config);
   Start(job, config, recording);
-  FiveSteps(job, InputsOf(one));
+  FiveSteps(job, InputsOf(one.family));
   const ScratchFolder scratch;
   const std::string checkpoint = scratch / "checkpoint";
   std::vector<StoredShard> shards;

@@ -73,6 +73,34 @@ Values Expected::Of(const Config& config, const std::string& kind, const Values&
   return found;
 }
 
+Inputs InputsOf(const std::string& family) {
+  constexpr std::int64_t kImageToken = 30;
+  const Expected expected(family);
+  Inputs inputs;
+  inputs.tokens = expected.Read("tokens");
+  inputs.labels = expected.Read("labels");
+  inputs.content = Buffer::Zeros(inputs.labels.shape(), DType::kUInt8);
+  const std::int64_t samples = inputs.tokens.shape()[0];
+  for (std::int64_t i = 0; i < samples; ++i) {
+    inputs.table.samples.push_back(i);
+    inputs.table.rows.push_back(0);
+  }
+  if (!expected.Has("images")) return inputs;
+  const Buffer images = expected.Read("images");
+  inputs.fields["vision"] = {
+      images, std::vector<std::int64_t>(static_cast<std::size_t>(images.shape()[0]), 1)};
+  std::vector<std::int64_t> places;
+  const std::int64_t length = inputs.tokens.shape()[1];
+  for (std::int64_t i = 0; i < inputs.tokens.num_elements(); ++i) {
+    if (inputs.tokens.as<std::int64_t>()[i] != kImageToken) continue;
+    places.push_back(i);
+    ++inputs.table.rows[static_cast<std::size_t>(i / length)];
+  }
+  inputs.positions["vision"] = Buffer::Allocate({std::ssize(places)}, DType::kInt64);
+  std::ranges::copy(places, inputs.positions["vision"].as<std::int64_t>());
+  return inputs;
+}
+
 Trained FiveSteps(Job& job, const Inputs& inputs) {
   Trained trained;
   const auto* labels = inputs.labels.as<std::int64_t>();

@@ -29,6 +29,7 @@ class Expected {
   explicit Expected(const std::string& family)
       : file_(FolderOf(family) + "/expected.safetensors") {}
 
+  bool Has(const std::string& name) const { return file_.Find(name) != nullptr; }
   Buffer Read(const std::string& name) const { return file_.Read(name); }
   std::vector<double> Numbers(const std::string& name) const;
   /// Returns the tensors KIND/NAME of all of `own`, parameters of `config`.
@@ -37,6 +38,10 @@ class Expected {
  private:
   SafetensorsReader file_;
 };
+
+/// Returns the tokens and labels of a recording, and of a whole model the images, whose rows stand at
+/// the image tokens.
+Inputs InputsOf(const std::string& family);
 
 /// Trains on `inputs`, the one microbatch of every step, with the optimizer of the recordings.
 struct Trained {

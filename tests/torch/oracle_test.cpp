@@ -21,36 +21,6 @@ void CheckClose(const std::vector<double>& wanted, const std::vector<double>& go
   for (std::size_t i = 0; i < got.size(); ++i) CHECK(got[i] == Approx(wanted[i]).epsilon(kExact));
 }
 
-Inputs TextOf(const Expected& expected) {
-  Inputs inputs;
-  inputs.tokens = expected.Read("tokens");
-  inputs.labels = expected.Read("labels");
-  inputs.content = Buffer::Zeros(inputs.labels.shape(), DType::kUInt8);
-  for (std::int64_t i = 0; i < inputs.tokens.shape()[0]; ++i) {
-    inputs.table.samples.push_back(i);
-    inputs.table.rows.push_back(0);
-  }
-  return inputs;
-}
-
-/// The images, and the places of their rows: those of the image token.
-Inputs WholeInputsOf(const Expected& expected) {
-  constexpr std::int64_t kImageToken = 30;
-  Inputs inputs = TextOf(expected);
-  inputs.fields["vision"] = {expected.Read("images"), {1, 1, 1}};
-  std::vector<std::int64_t> places;
-  const std::int64_t length = inputs.tokens.shape()[1];
-  for (std::int64_t i = 0; i < inputs.tokens.num_elements(); ++i) {
-    if (inputs.tokens.as<std::int64_t>()[i] != kImageToken) continue;
-    places.push_back(i);
-    ++inputs.table.rows[static_cast<std::size_t>(i / length)];
-  }
-  Buffer positions = Buffer::Allocate({std::ssize(places)}, DType::kInt64);
-  std::copy(places.begin(), places.end(), positions.as<std::int64_t>());
-  inputs.positions["vision"] = positions;
-  return inputs;
-}
-
 /// Loss, gradients and five steps.
 void CheckTrains(const Config& config, const Inputs& inputs, const Expected& expected) {
   {
@@ -81,7 +51,7 @@ TEST_CASE("language models have the loss and the gradients of transformers, and 
             GENERATE(Layout{}, Layout{.tp = 2}, Layout{.tp = 4}, Layout{.pp = 2},
                      Layout{.tp = 4, .pp = 2}));
   const Expected expected(family);
-  CheckTrains(config, TextOf(expected), expected);
+  CheckTrains(config, InputsOf(family), expected);
 }
 
 constexpr const char* kWhole =
@@ -104,7 +74,7 @@ TEST_CASE("whole models have the loss and the gradients of transformers, and tra
   SetLayout(config, "language", to);
   config.edges[0].through->on = GENERATE(ProjectorEnd::kFrom, ProjectorEnd::kTo);
   const Expected expected(family);
-  CheckTrains(config, WholeInputsOf(expected), expected);
+  CheckTrains(config, InputsOf(family), expected);
 }
 
 TEST_CASE("in float32 models are as near to those of transformers as rounding allows",
@@ -121,8 +91,7 @@ TEST_CASE("in float32 models are as near to those of transformers as rounding al
     config.run.precision = Precision::kFloat32;
     if (cut && whole) SetLayout(config, "vision", {.tp = 2, .pp = 2});
     if (cut) SetLayout(config, "language", {.tp = 4, .pp = 2});
-    const Expected expected(family);
-    const Inputs inputs = whole ? WholeInputsOf(expected) : TextOf(expected);
+    const Inputs inputs = InputsOf(family);
     Job job(config);
     ReadAllWeights(job, config);
     CHECK(job.Evaluate(inputs).loss == Approx(wanted["loss"].get<double>()).epsilon(kNear));
@@ -143,7 +112,7 @@ TEST_CASE("after five steps whole models have the parameters and moments of tran
   const Expected expected(family);
   Job job(config);
   ReadAllWeights(job, config);
-  FiveSteps(job, WholeInputsOf(expected));
+  FiveSteps(job, InputsOf(family));
   for (const auto& [kind, word] : {std::pair{TensorKind::kParameter, "parameter"},
                                    std::pair{TensorKind::kFirstMoment, "first_moment"},
                                    std::pair{TensorKind::kSecondMoment, "second_moment"}}) {

@@ -10,6 +10,7 @@ import json
 import sys
 from pathlib import Path
 
+import torch
 from safetensors.torch import load_file
 
 SMALL = 1e-9
@@ -33,7 +34,18 @@ def difference(a, b):
         return ""
     if a.suffix == ".json":
         return "" if json.loads(a.read_text()) == json.loads(b.read_text()) else "other values"
-    return "" if a.read_bytes() == b.read_bytes() else "other bytes"
+    if a.read_bytes() == b.read_bytes():
+        return ""
+    return "" if a.suffix == ".bin" and same_pickles(a, b) else "other bytes"
+
+
+def same_pickles(a, b):
+    """Archives have the time, and old pickles the addresses of their storages, in their bytes."""
+    try:
+        old, new = (torch.load(path, weights_only=True) for path in (a, b))
+    except Exception:
+        return False
+    return old.keys() == new.keys() and all(torch.equal(old[key], new[key]) for key in old)
 
 
 def main():
