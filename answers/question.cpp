@@ -47,7 +47,7 @@ std::uint64_t StreamOf(const Question& question) {
   return hash;
 }
 
-/// `text`, after one placeholder of each of `files` if it has none of that field.
+/// Returns `text`, preceded by one placeholder per file for each field that has none in it.
 std::string WithPlaceholders(const std::string& text,
                              const std::vector<std::vector<std::string>>& files,
                              const std::vector<RowField>& fields) {

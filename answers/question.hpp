@@ -25,8 +25,8 @@ struct QuestionList {
   std::vector<Question> questions;
 };
 
-/// Reads a file of questions. Their images lie in `folder`, or beside the file if it is "". Opens no
-/// image. Throws DataError with the first few faults.
+/// Reads a file of questions. The images are in `folder`; if that is empty, in that of `file`. Opens
+/// no image. Throws DataError with the first few faults.
 QuestionList ReadQuestions(const std::string& file, const std::string& folder,
                            const std::vector<RowField>& fields);
 

@@ -37,8 +37,8 @@ struct AnswerOptions {
 };
 
 /// `path` is a folder, a run directory or a checkpoint. Reads configurations and headers only.
-/// Throws std::invalid_argument for a path that is none of them, ConfigErrors, DataError,
-/// ModelFolderError and std::runtime_error for what cannot be used.
+/// Throws std::invalid_argument if `path` is none of them; ConfigErrors, DataError, ModelFolderError
+/// or std::runtime_error if it cannot be used.
 AnswerSource OpenAnswerSource(const std::string& path, const AnswerOptions& options);
 
 /// Reads all parameters. `device`: Buffer::kHost or the number of a GPU. Throws std::runtime_error

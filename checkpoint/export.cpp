@@ -60,7 +60,7 @@ std::vector<double> AsDoubles(const Buffer& value) {
   return AsDoubles(StoredTypeOf(value.dtype()), value.data(), value.num_elements());
 }
 
-/// The values of a weight that an adapter stands beside, without it.
+/// The values of a weight before its adapter is added.
 std::vector<double> Unadapted(const ExportedTensor& tensor, const SavedParameters& saved) {
   if (!tensor.own.empty()) return AsDoubles(saved.Read(tensor.own));
   std::vector<std::byte> bytes;

@@ -98,7 +98,7 @@ class AdapterFolder {
 
 bool Trains(const EdgeConfig& edge) { return edge.through && !edge.through->frozen; }
 
-/// PEFT loads adapters over the folder that they were trained beside.
+/// PEFT loads adapters together with the folder that the run started from.
 void RequireBase(const ModuleConfig& module) {
   if (module.weights) return;
   throw std::invalid_argument("--adapters apart: expected modules that started from a folder, \"" +

@@ -57,9 +57,10 @@ struct ExportPlan {
 
 /// Plans the export of a model: one folder for a whole LLaVA or a single module, else one for each
 /// module and projector. Tensors keep the types and names of the folders that modules started from,
-/// which must still be there, and tensors that training does not use are carried along. Adapters are
-/// added to the weights that they stand beside. Reads no values. Throws ModelFolderError for folders that cannot be read, std::runtime_error for a
-/// parameter that was not saved or a kind that has no folder.
+/// which must still be there, and tensors that training does not use are carried along. An adapter
+/// is added to the weight of its layer. Reads no values. Throws ModelFolderError for folders that
+/// cannot be read, std::runtime_error for a parameter that was not saved or a kind that has no
+/// folder.
 ExportPlan PlanExport(const Config& config, const SavedParameters& saved,
                       const SpecialTokens& tokens);
 

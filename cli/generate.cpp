@@ -47,7 +47,8 @@ struct GenerateArguments {
   AnswerSettings settings;
 };
 
-/// Returns the GPU to compute on, or the host. Throws std::invalid_argument if there is no GPU.
+/// Returns the device that computes. Throws std::invalid_argument if `backend` needs a GPU and there
+/// is none.
 int DeviceFor(const std::string& backend) {
   if (backend == ToString(Backend::kCpu)) return Buffer::kHost;
   std::string missing = MissingFor(Backend::kCuda);

@@ -90,7 +90,7 @@ class ConfigModuleCheck : public ModuleCheck {
 
 }  // namespace
 
-/// The linear layers of a module that adapters may stand beside, and their smallest widths.
+/// The linear layers of a module that can have adapters, and the smaller width of each.
 static std::map<LinearRole, std::int64_t> WidthsOf(const ModelConfig& model) {
   std::vector<ParameterSpec> specs;
   ParameterList list(specs, "", false);

@@ -137,7 +137,7 @@ struct OptimizerOverride {
 /// The part of a colocated encoder that leaves its devices while the language model computes.
 enum class Offload { kNone, kParameters, kState };
 
-/// Adapters of low rank beside linear layers of a module, which stay as they are: a layer adds
+/// Adapters of low rank for linear layers of a module, whose weights do not change: a layer adds
 /// strength / rank * B A x to its output. (LoRA, arXiv:2106.09685)
 struct LoraConfig {
   std::int64_t rank = 64;
