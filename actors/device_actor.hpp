@@ -34,6 +34,7 @@
 #include <vector>
 
 #include "actors/actor_base.hpp"
+#include "actors/work_time.hpp"
 #include "messages/device.hpp"
 #include "modules/groups.hpp"
 #include "modules/memory_meter.hpp"
@@ -54,10 +55,6 @@ struct ShardStorage {
       save;
   std::function<void(StageProgram&, const ShardAddress&, const std::string& folder)> load;
 };
-
-/// How long a piece of work takes in virtual time, in ns, 0 or more. `stage` is its index in the
-/// StageGraph. See actors/virtual_time.hpp.
-using WorkTime = std::function<std::int64_t(WorkKind kind, int stage, std::int64_t unit)>;
 
 /// A command, as errors, traces and the device's own tools name it.
 struct DeviceWork {

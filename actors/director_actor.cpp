@@ -376,10 +376,6 @@ bool IsDueByTime(const Checkpoints& checkpoints, std::int64_t stored_ns, std::in
          now_ns - stored_ns >= checkpoints.every_ns;
 }
 
-double SinkLoss::mean() const {
-  return sums.tokens > 0 ? sums.loss / static_cast<double>(sums.tokens) : 0.0;
-}
-
 Director::behavior_type RunDirector(DirectorPointer self, DirectorConfig config) {
   self->state.config = std::move(config);
   return {

@@ -18,8 +18,9 @@
 #include <string>
 #include <vector>
 
-#include "actors/device_actor.hpp"
-#include "actors/director_actor.hpp"
+#include "actors/activity.hpp"
+#include "actors/job_course.hpp"
+#include "actors/work_time.hpp"
 #include "plan/job_plan.hpp"
 #include "trace/pass_record.hpp"
 

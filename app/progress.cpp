@@ -8,6 +8,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include "files/strict_json.hpp"
 #include "layout/text.hpp"
 #include "modules/learning_rate.hpp"
 #include "modules/memory_meter.hpp"
@@ -143,7 +144,7 @@ void Progress::Finish() {
 }
 
 void RunHistory::Add(const std::string& line) {
-  const auto json = nlohmann::json::parse(line, nullptr, /*allow_exceptions=*/false);
+  const auto json = ParseOwnJson(line);
   if (!json.is_object()) return;
   const std::int64_t step = json.value("step", std::int64_t{0});
   if (json.value("kind", "") != "step") return;

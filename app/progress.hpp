@@ -7,7 +7,7 @@
 #include <optional>
 #include <string>
 
-#include "actors/director_actor.hpp"
+#include "actors/job_course.hpp"
 #include "configs/config.hpp"
 #include "modules/memory_meter.hpp"
 

@@ -1,7 +1,7 @@
 // The rounds of a run: training steps, with held-out evaluations before, after and between.
 #pragma once
 
-#include "actors/director_actor.hpp"
+#include "actors/job_course.hpp"
 #include "configs/config.hpp"
 
 namespace troupe {

@@ -7,13 +7,15 @@
 #include <ctime>
 #include <fcntl.h>
 #include <filesystem>
-#include <regex>
+#include <optional>
 #include <stdexcept>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <system_error>
 #include <tuple>
 #include <unistd.h>
+#include <utility>
+#include <vector>
 
 #include "actors/wait_lists.hpp"
 #include "app/cause.hpp"
@@ -22,6 +24,7 @@
 #include "checkpoint/run_checkpoints.hpp"
 #include "files/file_error.hpp"
 #include "files/output_file.hpp"
+#include "layout/text.hpp"
 #include "trace/run_trace.hpp"
 
 namespace troupe {
@@ -72,21 +75,41 @@ bool IsUnused(const fs::directory_entry& entry) {
 constexpr const char* kRuns = "runs";
 constexpr const char* kLatest = "latest";
 
+/// When a run began: its time and its number among those of one second.
+using RunTime = std::tuple<std::string, int>;
+
+/// Splits "shapes-20261126-031932-2" into name and time; nullopt for other texts.
+std::optional<std::pair<std::string, RunTime>> ParseRunName(const std::string& text) {
+  std::vector<std::string> parts = Split(text, '-');
+  const auto digits = [&](std::size_t from_end, std::size_t fewest, std::size_t most) {
+    if (parts.size() <= from_end) return false;
+    const std::string& part = parts[parts.size() - from_end];
+    return part.size() >= fewest && part.size() <= most &&
+           part.find_first_not_of("0123456789") == std::string::npos;
+  };
+  int number = 1;
+  if (digits(1, 1, 9) && digits(2, 6, 6) && digits(3, 8, 8)) {
+    number = std::stoi(parts.back());
+    parts.pop_back();
+  }
+  if (!digits(1, 6, 6) || !digits(2, 8, 8)) return std::nullopt;
+  const std::string time = parts[parts.size() - 2] + "-" + parts.back();
+  parts.resize(parts.size() - 2);
+  const std::string name = Listed(parts, "-");
+  if (name.empty()) return std::nullopt;
+  return std::pair(name, RunTime(time, number));
+}
+
 /// Returns the newest NAME-TIME in `folder`, of any name if `name` is empty; "" if there is none.
 std::string NewestOf(const fs::path& folder, const std::string& name) {
-  static const std::regex kRun(R"((.+)-(\d{8}-\d{6})(?:-(\d{1,9}))?)");
-  std::tuple<std::string, int> newest;
+  RunTime newest;
   std::string path;
   std::error_code none;
   for (const fs::directory_entry& entry : fs::directory_iterator(folder, none)) {
-    const std::string own = entry.path().filename().string();
-    std::smatch parts;
-    if (!std::regex_match(own, parts, kRun)) continue;
-    if (!name.empty() && parts[1].str() != name) continue;
-    const std::tuple<std::string, int> its = {parts[2].str(),
-                                              parts[3].matched ? std::stoi(parts[3].str()) : 1};
-    if (path.empty() || its > newest) {
-      newest = its;
+    const auto run = ParseRunName(entry.path().filename().string());
+    if (!run || (!name.empty() && run->first != name)) continue;
+    if (path.empty() || run->second > newest) {
+      newest = run->second;
       path = entry.path().string();
     }
   }

@@ -11,6 +11,7 @@
 #include "app/run_directory.hpp"
 #include "configs/loader.hpp"
 #include "configs/schema.hpp"
+#include "files/strict_json.hpp"
 #include "layout/grid.hpp"
 #include "layout/text.hpp"
 
@@ -78,7 +79,7 @@ RunMetrics ReadMetrics(const std::string& run_directory) {
   if (!std::filesystem::is_regular_file(path, ignored)) return metrics;
   std::ifstream file(path);
   for (std::string line; std::getline(file, line);) {
-    const auto json = nlohmann::json::parse(line, nullptr, /*allow_exceptions=*/false);
+    const auto json = ParseOwnJson(line);
     if (json.is_object()) AddLine(json, metrics);
   }
   return metrics;

@@ -6,12 +6,14 @@
 #include <memory>
 #include <string>
 
-#include "actors/director_actor.hpp"
+#include "actors/activity.hpp"
+#include "actors/job_course.hpp"
 #include "app/interrupt.hpp"
 #include "cluster/join.hpp"
 #include "cluster/run_key.hpp"
 #include "configs/config.hpp"
 #include "modules/stage_program.hpp"
+#include "modules/work_queue.hpp"
 #include "plan/job_plan.hpp"
 #include "plan/process_plan.hpp"
 

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "actors/director_actor.hpp"
+#include "actors/job_course.hpp"
 #include "app/event_file.hpp"
 #include "app/progress.hpp"
 #include "configs/config.hpp"

@@ -15,6 +15,7 @@
 #include "checkpoint/safetensors.hpp"
 #include "files/file_error.hpp"
 #include "files/output_file.hpp"
+#include "files/strict_json.hpp"
 #include "layout/text.hpp"
 
 namespace troupe {
@@ -33,7 +34,7 @@ std::string KeepMetrics(const std::string& path, std::int64_t steps, RunHistory&
   if (steps > 0 && !old && errno != ENOENT) throw FileError(path, "read", errno);
   std::string kept;
   for (std::string line; steps > 0 && std::getline(old, line);) {
-    const auto json = nlohmann::json::parse(line, nullptr, /*allow_exceptions=*/false);
+    const auto json = ParseOwnJson(line);
     if (!json.is_object()) continue;
     const std::int64_t step = json.value("step", std::int64_t{0});
     if (step > steps || (step == steps && json.value("kind", "") != "step")) continue;

@@ -7,7 +7,7 @@
 #include <set>
 #include <string>
 
-#include "actors/director_actor.hpp"
+#include "actors/job_course.hpp"
 #include "app/progress.hpp"
 #include "app/run_directory.hpp"
 #include "app/tensorboard_log.hpp"

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "actors/director_actor.hpp"
+#include "actors/job_course.hpp"
 #include "configs/config.hpp"
 #include "data/llava_source.hpp"
 #include "modules/torch/compare.hpp"

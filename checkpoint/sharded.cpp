@@ -284,8 +284,7 @@ std::optional<StoredPlace> ParseStoredPlace(const SafetensorsReader& file,
   place.kind = *kind;
   place.name = stored_name.substr(slash + 1);
   const auto found = file.metadata().find(stored_name);
-  const auto json = nlohmann::json::parse(found == file.metadata().end() ? "" : found->second,
-                                          nullptr, /*allow_exceptions=*/false);
+  const auto json = ParseOwnJson(found == file.metadata().end() ? "" : found->second);
   const Shape& shape = file.Find(stored_name)->shape;
   const auto read = [&](const char* key, std::vector<std::int64_t>& numbers) {
     if (!json.is_object() || !json.contains(key) || !json[key].is_array()) return false;

@@ -2,7 +2,6 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <regex>
 #include <vector>
 
 #include "configs/schema.hpp"
@@ -101,11 +100,15 @@ std::string NotExpected(const CLI::App& verb, const std::string& name,
 /// check; empty for other options.
 std::string ExpectedNumber(const CLI::Option& option) {
   const std::string type = option.get_type_name();
-  std::smatch bounds;
   if (type.find("NONNEGATIVE") != std::string::npos) return "a whole number from 0 on";
   if (type.find("POSITIVE") != std::string::npos) return "a whole number from 1 on";
-  if (!std::regex_search(type, bounds, std::regex(R"(INT in \[(\d+) - (\d+)\])"))) return "";
-  return "a whole number from " + bounds[1].str() + " to " + bounds[2].str();
+  const std::string opens = "INT in [";
+  const std::size_t range = type.find(opens);
+  if (range == std::string::npos) return "";
+  const std::size_t from = range + opens.size();
+  const std::size_t dash = type.find(" - ", from);
+  return "a whole number from " + type.substr(from, dash - from) + " to " +
+         type.substr(dash + 3, type.find(']', from) - dash - 3);
 }
 
 /// Returns the message about a number that is malformed or out of bounds; empty for other errors.

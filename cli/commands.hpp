@@ -19,6 +19,9 @@ struct MemberArguments;
 /// The action of the verb on the command line. Returns the exit code.
 using Command = std::function<int()>;
 
+/// The whole program. Returns its exit code.
+int RunProgram(int argc, char** argv);
+
 /// Makes `action` the command when `verb` is on the command line.
 void SetCommand(CLI::App& verb, Command& command, Command action);
 

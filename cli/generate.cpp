@@ -180,7 +180,7 @@ QuestionList QuestionsFor(const GenerateArguments& arguments, const SampleFormat
   }
 }
 
-void CheckArguments(const GenerateArguments& arguments) {
+void CheckTogether(const GenerateArguments& arguments) {
   if (arguments.prompt.has_value() == !arguments.questions.empty()) {
     throw std::invalid_argument("expected one of --prompt and --questions, got " +
                                 std::string(arguments.prompt ? "both" : "neither"));
@@ -281,7 +281,7 @@ void Answer(const GenerateArguments& arguments, const AnswerSource& source,
 
 int Generate(const GenerateArguments& arguments) {
   try {
-    CheckArguments(arguments);
+    CheckTogether(arguments);
     AnswerOptions options;
     options.prompt = arguments.format;
     options.tokenizer = arguments.tokenizer;

@@ -100,18 +100,17 @@ class First {
 void First::Gather() {
   const Deadline deadline = began_ + options_.timeout;
   Progress progress(options_);
-  std::optional<Deadline> mismatch_since;
+  Deadline refuse_at = Deadline::max();  ///< because of a mismatch
   for (;;) {
     const Deadline now = steady_clock::now();
     auto mismatch = FindMismatch(self_, Claims());
     if (!mismatch && !key_holder_problem_.empty()) mismatch = JoinProblem{key_holder_problem_};
     const auto absent = Absent();
     if (mismatch) {
-      if (!mismatch_since) mismatch_since = now;
-      if (absent.empty() || now >= std::min(*mismatch_since + kMismatchGrace, deadline))
-        Refuse(*mismatch);
+      refuse_at = std::min({refuse_at, now + kMismatchGrace, deadline});
+      if (absent.empty() || now >= refuse_at) Refuse(*mismatch);
     } else {
-      mismatch_since.reset();
+      refuse_at = Deadline::max();
       if (absent.empty()) return;
     }
     if (!mute_.empty()) Refuse({mute_});

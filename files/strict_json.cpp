@@ -50,6 +50,10 @@ nlohmann::json ParseStrictJson(const std::string& text, const std::string& subje
   }
 }
 
+nlohmann::json ParseOwnJson(const std::string& line) {
+  return Json::parse(line, nullptr, /*allow_exceptions=*/false);
+}
+
 std::string QuoteText(const std::string& text) {
   std::string quoted = Json(text.substr(0, kMaxQuoted))
                            .dump(-1, ' ', /*ensure_ascii=*/true, Json::error_handler_t::replace);

@@ -1,4 +1,4 @@
-// Parses JSON from untrusted files.
+// Parses JSON, from untrusted files among others.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -12,6 +12,10 @@ namespace troupe {
 /// invalid JSON, 1e999.
 nlohmann::json ParseStrictJson(const std::string& text, const std::string& subject,
                                int max_depth = 3);
+
+/// Parses a line that this program wrote. A line that was cut off is a discarded value, which is no
+/// object.
+nlohmann::json ParseOwnJson(const std::string& line);
 
 /// Throws std::runtime_error with `fault`, a fault of a file.
 [[noreturn]] void FailReading(const std::string& fault);

@@ -2,16 +2,32 @@
 
 #include <stdexcept>
 #include <string>
+#include <typeinfo>
 #include <utility>
 
 #include <caf/actor_system.hpp>
 #include <caf/execution_unit.hpp>
 #include <caf/io/middleman.hpp>
+#include <caf/make_type_erased_value.hpp>
 
 #include "messages/list.hpp"
 #include "messages/wire.hpp"
 
 namespace troupe {
+namespace {
+
+/// add_message_type without the vectors and streams of the type, which are no messages of ours and
+/// take twice its time to compile.
+template <class Message>
+void Register(caf::actor_system_config& config, const std::string& name) {
+  const auto make = &caf::make_type_erased_value<Message>;
+  config.type_names_by_rtti.emplace(typeid(Message), name);
+  config.value_factories_by_name.emplace(name, make);
+  config.value_factories_by_rtti.emplace(typeid(Message), make);
+}
+
+}  // namespace
+
 SystemConfig::SystemConfig(std::shared_ptr<TensorStore> tensor_store, bool spans_processes)
     : tensors(std::move(tensor_store)) {
   // Workers sleep immediately instead of polling: a device's answer wakes them in 5 us, not 50.
@@ -22,10 +38,10 @@ SystemConfig::SystemConfig(std::shared_ptr<TensorStore> tensor_store, bool spans
   // Type names travel with every message, so they are short: the index in the list, which is the
   // same in all processes, as they have the same build.
   const auto register_one = [this, number = 0]<class Message>() mutable {
-    add_message_type<Message>("m" + std::to_string(number++));
+    Register<Message>(*this, "m" + std::to_string(number++));
   };
   decltype(WorkMessages() + NodeMessages())::ForEach(register_one);
-  add_message_type<Failure>("failure");  // in a caf::error
+  Register<Failure>(*this, "failure");  // in a caf::error
 }
 
 namespace wire {

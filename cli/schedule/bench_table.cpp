@@ -5,7 +5,6 @@
 #include <cmath>
 #include <map>
 #include <nlohmann/json.hpp>
-#include <regex>
 #include <set>
 #include <stdexcept>
 
@@ -262,9 +261,10 @@ nlohmann::json JsonOf(const BenchEntry& entry) {
 }
 
 void AddRefusal(std::vector<Refusal>& refusals, const std::string& kind, const std::string& what) {
-  std::string why = what;
-  while (!why.empty() && why.back() == '\n') why.pop_back();
-  why = std::regex_replace(why, std::regex("\n"), "; ");
+  std::string why;
+  for (const std::string& line : Split(what, '\n')) {
+    if (!line.empty()) why += (why.empty() ? "" : "; ") + line;
+  }
   const auto same = std::ranges::find(refusals, why, &Refusal::why);
   if (same == refusals.end()) {
     refusals.push_back({kind, why});

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "actors/device_actor.hpp"
+#include "actors/work_time.hpp"
 #include "cli/schedule/candidate.hpp"
 #include "schedule/simulate.hpp"
 

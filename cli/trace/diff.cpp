@@ -121,7 +121,7 @@ std::string Losses(const ComparedRun& before, const ComparedRun& after) {
 }
 
 /// Samples per second if both runs record them, since batches may differ; else steps per second.
-std::string Verdict(const ComparedRun& before, const ComparedRun& after, const Diff& diff) {
+std::string VerdictOn(const ComparedRun& before, const ComparedRun& after, const Diff& diff) {
   double a = before.rates.samples_per_second;
   double b = after.rates.samples_per_second;
   const bool samples = a > 0.0 && b > 0.0;
@@ -177,7 +177,7 @@ void AddTraceDiff(CLI::App& trace, Command& command) {
               << "before: " << before.run.directory << "\nafter:  " << after.run.directory << "\n\n"
               << Differences(before, after) << '\n'
               << Speeds(before, after, diff) << '\n'
-              << Losses(before, after) << Verdict(before, after, diff) << Format(diff);
+              << Losses(before, after) << VerdictOn(before, after, diff) << Format(diff);
     return static_cast<int>(kExitDone);
   });
 }

@@ -11,7 +11,7 @@
 namespace troupe {
 namespace {
 
-struct ExportArguments {
+struct TraceExportArguments {
   std::string run;
   std::string steps;
   std::string format = "perfetto";
@@ -51,7 +51,7 @@ std::string Account(const Timeline& timeline, const std::string& steps) {
          " of other rounds, sent or handled meanwhile\n";
 }
 
-int Export(const ExportArguments& arguments) {
+int ExportTrace(const TraceExportArguments& arguments) {
   const std::optional<StepRange> range = RangeOf(arguments.steps);
   const OpenedTrace run(arguments.run);
   const std::vector<StepSpan> spans = run.steps.In(range);
@@ -86,7 +86,7 @@ int Export(const ExportArguments& arguments) {
 }  // namespace
 
 void AddTraceExport(CLI::App& trace, Command& command) {
-  auto arguments = std::make_shared<ExportArguments>();
+  auto arguments = std::make_shared<TraceExportArguments>();
   auto* verb = AddRunVerb(
       trace, "export",
       "Write a timeline: the work of every device, the handlers of every actor, an arrow for\n"
@@ -99,7 +99,7 @@ void AddTraceExport(CLI::App& trace, Command& command) {
   verb->add_option("--out", arguments->out,
                    "file to write (default: RUN/timeline-A-B.pftrace or .html)")
       ->type_name("FILE");
-  SetAction(*verb, command, [arguments] { return Export(*arguments); });
+  SetAction(*verb, command, [arguments] { return ExportTrace(*arguments); });
 }
 
 }  // namespace troupe

@@ -39,8 +39,8 @@ class Patience {
   bool reported_ = false;
 };
 
-int Answer(const TraceDatabase& database, const std::string& query, std::int64_t limit,
-           const std::string& format) {
+int AnswerQuery(const TraceDatabase& database, const std::string& query, std::int64_t limit,
+                const std::string& format) {
   Patience patience;
   QueryAnswer answer;
   try {
@@ -87,8 +87,8 @@ void AddTraceSql(CLI::App& trace, Command& command) {
       return static_cast<int>(kExitDone);
     }
     const OpenedTrace run(arguments->run);
-    return Answer(TraceDatabase(run.index, run.steps), arguments->query, arguments->limit,
-                  arguments->format);
+    return AnswerQuery(TraceDatabase(run.index, run.steps), arguments->query, arguments->limit,
+                       arguments->format);
   });
 }
 

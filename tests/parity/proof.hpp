@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "actors/director_actor.hpp"
+#include "actors/job_course.hpp"
 #include "configs/config.hpp"
 #include "modules/stage_program.hpp"
 

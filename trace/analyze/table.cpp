@@ -5,6 +5,7 @@
 #include <span>
 #include <utility>
 
+#include "files/strict_json.hpp"
 #include "layout/text.hpp"
 
 namespace troupe {
@@ -113,7 +114,7 @@ std::string JsonString(std::string_view text) {
 std::string CleanText(std::string_view text) {
   const auto is_ascii = [](char c) { return static_cast<unsigned char>(c) < 0x80; };
   if (std::ranges::all_of(text, is_ascii)) return Printable(std::string(text));
-  return Printable(nlohmann::json::parse(JsonString(text)).get<std::string>());
+  return Printable(ParseOwnJson(JsonString(text)).get<std::string>());
 }
 
 }  // namespace troupe

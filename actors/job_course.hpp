@@ -1,0 +1,94 @@
+// What process 0 decides about a job and learns from it. Includes nothing of CAF: whoever starts and
+// watches jobs needs this, not the actor.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "modules/stage_program.hpp"
+
+namespace troupe {
+
+/// The loss of one sink of the graph, summed over its replicas.
+struct SinkLoss {
+  std::string module;
+  LossSums sums;
+
+  /// Nats per valid token; 0 without any.
+  double mean() const {
+    return sums.tokens > 0 ? sums.loss / static_cast<double>(sums.tokens) : 0.0;
+  }
+};
+
+/// The result of one round.
+struct RoundResult {
+  Round round;
+  LossSums loss;                ///< of all sinks together
+  std::vector<SinkLoss> sinks;  ///< one per module that computes a loss, in order of the stages
+  double gradient_norm = 0.0;   ///< training: of all modules together, before clipping
+  std::map<std::string, double> gradient_norms = {};  ///< the same, by module or projector
+  double clip_coefficient = 1.0;
+  double seconds = 0.0;       ///< since the round before was complete (or the job's start)
+  double busy_seconds = 0.0;  ///< summed over ranks
+  std::set<ReplacedItem> replaced;
+
+  /// The function that gradients are taken of: the sum of all losses, per valid token of the global
+  /// batch. With several sinks it is the sum of their means.
+  double objective() const { return loss.loss * round.loss_scale; }
+};
+
+/// Called by the Director, on its thread. An exception ends the job with its text.
+class JobObserver {
+ public:
+  virtual ~JobObserver() = default;
+  virtual void OnRound(const RoundResult& result) = 0;
+  /// With `inspect`: every shard's reduced gradients, before the update; then all other tensors,
+  /// after it. The pieces are live memory, valid during the call only.
+  virtual void OnGradients(const Round&, const std::vector<TensorPiece>&) {}
+  virtual void OnUpdated(const Round&, TensorKind, const std::vector<TensorPiece>&) {}
+  /// One line for the user; the job goes on.
+  virtual void OnWarning(const std::string&) {}
+  /// Before JobDone, on success: the final parameters.
+  virtual void OnFinished(const std::vector<TensorPiece>&) {}
+};
+
+/// The rounds of a run: training steps with held-out evaluations between. nullopt after the last.
+using RoundPlan = std::function<std::optional<Round>(std::int64_t number)>;
+
+/// A shard whose file is written, with the SHA-256 of the file.
+struct SavedShard {
+  int rank = 0;
+  int stage = 0;  ///< index in the StageGraph
+  std::string sha256;
+};
+
+/// When checkpoints are written, and where. An exception of either function ends the job.
+struct Checkpoints {
+  /// Training steps between them. With both 0: only when the user ends the job early.
+  std::int64_t every = 0;
+  std::int64_t every_ns = 0;  ///< time between them, on this process's clock
+  std::string run_directory;  ///< holds them; all processes must see it
+  std::string resume;         ///< folder to start from; empty: from the initial values
+  std::function<std::string(std::int64_t steps)>
+      folder;  ///< of a new one; empty: write no checkpoints
+  std::function<void(const std::string& folder, std::int64_t steps,
+                     const std::vector<SavedShard>& shards)>
+      complete;  ///< called when all shards are written
+};
+
+/// The course of a job, which process 0 decides.
+struct JobCourse {
+  RoundPlan rounds;
+  int rounds_ahead = 1;  ///< rounds begun before the current one is complete
+  bool inspect = false;  ///< stop after every step and give all tensors to the observer
+  Checkpoints checkpoints;
+  std::shared_ptr<JobObserver> observer;
+};
+
+}  // namespace troupe
