@@ -323,8 +323,15 @@ void Finish(DirectorPointer self) {
     return Checkpoint(self, [self] { Finish(self); });
   }
   const Inspect parameters{.kind = TensorKind::kParameter, .stored_only = true};
-  InspectShards(self, parameters, [=](const std::vector<TensorPiece>& pieces) {
-    if (Try(self, [&] { self->state.config.observer->OnFinished(pieces); })) {
+  AskShards<Inspected>(self, parameters, [self](const std::vector<Inspected>& answers) {
+    std::vector<TensorPiece> pieces;
+    for (const Inspected& answer : answers) {
+      pieces.insert(pieces.end(), answer.pieces.begin(), answer.pieces.end());
+    }
+    const auto fetch = [self](const TensorPiece& piece) {
+      return self->state.config.tensors->FetchNow(piece.value, piece.name);
+    };
+    if (Try(self, [&] { self->state.config.observer->OnFinished(pieces, fetch); })) {
       self->state.done.deliver(JobDone{});
     }
   });

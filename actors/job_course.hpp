@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "modules/stage_program.hpp"
+#include "modules/tensor_pieces.hpp"
 
 namespace troupe {
 
@@ -54,8 +55,11 @@ class JobObserver {
   virtual void OnUpdated(const Round&, TensorKind, const std::vector<TensorPiece>&) {}
   /// One line for the user; the job goes on.
   virtual void OnWarning(const std::string&) {}
-  /// Before JobDone, on success: the final parameters.
-  virtual void OnFinished(const std::vector<TensorPiece>&) {}
+  /// Before JobDone, on success: the final parameters, with values that may be in other processes.
+  /// `fetch` brings those of a piece, or of some of its rows, and blocks meanwhile.
+  virtual void OnFinished(const std::vector<TensorPiece>&, const FetchPiece& fetch) {
+    static_cast<void>(fetch);
+  }
 };
 
 /// The rounds of a run: training steps with held-out evaluations between. nullopt after the last.

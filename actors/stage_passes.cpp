@@ -146,6 +146,9 @@ void StartForward(StagePointer self, std::int64_t unit) {
   pass.unit = unit;
   pass.train = NeedsBackward(s);
   pass.loss_scale = round.loss_scale;
+  pass.step = round.step;
+  pass.first_microbatch =
+      PlaceOf(s, unit).number * s.config.units.In(round.microbatches).microbatches_each;
   if (s.config.reads_data) {
     StageState::WaitingInput& next = s.inputs.front();
     pass.data = std::move(next.input.data);
@@ -168,6 +171,7 @@ void StartForward(StagePointer self, std::int64_t unit) {
     if (l == 0) flight.rows = next.activation.rows;
     inputs.push_back(std::move(next.activation.shards));
   }
+  if (!pass.data) pass.rows = flight.rows;
   if (!flight.rows && pass.data) {
     flight.rows = std::shared_ptr<const RowTable>(pass.data, &pass.data->table);
   }

@@ -140,11 +140,12 @@ void TrainObserver::OnEvaluation(const RoundResult& result) {
 
 void TrainObserver::OnWarning(const std::string& line) { PrintWarning(line); }
 
-void TrainObserver::OnFinished(const std::vector<TensorPiece>& pieces) {
-  const auto tensors = AssembleTensors(pieces);
-  WriteSafetensors(directory_.File(kWeightsFile), tensors,
-                   {{"steps", std::to_string(history_.steps)}});
-  num_tensors_ = tensors.size();
+void TrainObserver::OnFinished(const std::vector<TensorPiece>& pieces, const FetchPiece& fetch) {
+  auto tensors = TensorsToWrite(pieces, fetch);
+  const std::size_t num_tensors = tensors.size();
+  WriteTensors(directory_.File(kWeightsFile), std::move(tensors),
+               {{"steps", std::to_string(history_.steps)}});
+  num_tensors_ = num_tensors;
 }
 
 void TrainObserver::Interrupted() {

@@ -26,7 +26,7 @@ class TrainObserver : public JobObserver {
 
   void OnRound(const RoundResult& result) override;
   void OnWarning(const std::string& line) override;
-  void OnFinished(const std::vector<TensorPiece>& pieces) override;
+  void OnFinished(const std::vector<TensorPiece>& pieces, const FetchPiece& fetch) override;
 
   /// Ends the bar and prints a summary of the run over all its starts.
   void Summarize();

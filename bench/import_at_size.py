@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 """Imports a LLaVA of 7 billion parameters into 8 ranks, trains its projector for a step, exports it.
 
-    bench/import_at_size.py BUILD_FOLDER SCRATCH_FOLDER [--layers N]
+    bench/import_at_size.py BUILD_FOLDER SCRATCH_FOLDER [--train] [--layers N]
 
 Makes SCRATCH/model, 14 GB of random BF16 in files of 5 GB, and removes all that it made at the end.
-Needs 30 GB of disk and 20 GB of memory. --layers makes a smaller language model. Prints for each
+Needs 30 GB of disk and 20 GB of memory. --train takes a language model of one billion parameters, all
+of which train, with 18 bytes of state each. --layers makes a smaller language model. Prints for each
 command its time, its largest memory beside the size of the parameters, and what it has read from the
 disk beside the size of the files, next to `cat` and `cp` of the same files; and whether the exported
 tensors are the same bytes.
@@ -20,7 +21,7 @@ import threading
 import time
 from pathlib import Path
 
-HIDDEN, MLP, VOCAB = 4096, 11008, 32064
+HIDDEN, MLP, VOCAB, LAYERS = 4096, 11008, 32064, 32
 BLOCK = 64 << 20
 
 
@@ -209,15 +210,20 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("build", type=Path)
     parser.add_argument("scratch", type=Path)
-    parser.add_argument("--layers", type=int, default=32)
+    parser.add_argument("--layers", type=int)
+    parser.add_argument("--train", action="store_true")
     arguments = parser.parse_args()
+    global HIDDEN, MLP, LAYERS
+    if arguments.train:
+        HIDDEN, MLP, LAYERS = 2048, 5504, 18
+    layers = arguments.layers or LAYERS
     scratch = arguments.scratch.resolve() / "import_at_size"
     shutil.rmtree(scratch, ignore_errors=True)
     model, out, runs = scratch / "model", scratch / "out", scratch / "runs"
     troupe = arguments.build.resolve() / "troupe"
     try:
         begin = time.monotonic()
-        size = write_model(model, arguments.layers)
+        size = write_model(model, layers)
         print(f"{size / 1e9:.2f} GB in {len(list(model.glob('*.safetensors')))} files, made in "
               f"{time.monotonic() - begin:.0f} s")
         config = scratch / "run.toml"
@@ -235,7 +241,7 @@ frozen = true
 ranks = "0-7"
 layout = {{ tp = 8 }}
 context = 256
-frozen = true
+frozen = {"false" if arguments.train else "true"}
 [[edges]]
 from = "vision"
 to = "language"
@@ -254,7 +260,9 @@ prompt = "lines"
         run("cat, cold", cat, 0, files)
         run("cat, warm as far as memory goes", cat, 0, files)
         drop_from_memory(model)
-        output = run("8 ranks, one step of the projector", [troupe, "train", config], size, files)
+        state = size + sum(8 * num_bytes(shape) for name, shape in shapes(layers)
+                           if arguments.train and not name.startswith("vision"))
+        output = run("8 ranks, one step", [troupe, "train", config], state, files)
         print("\n".join(line for line in output.splitlines() if line.startswith("step")))
         drop_from_memory(model)
         run("generate, one token", [troupe, "generate", model, "--tokenizer", "bytes", "--format",
@@ -267,7 +275,8 @@ prompt = "lines"
         drop_from_memory(model)
         run("troupe export", [troupe, "export", newest, "--out", out], 0, files)
         names, different, added = same_tensors(model, out)
-        print(f"{names} tensors, changed: {different}, added: {added}")
+        print(f"{names} tensors, changed: {len(different) if arguments.train else different}, "
+              f"added: {added}")
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
 

@@ -1,10 +1,10 @@
-// Assembles whole tensors from the pieces of shards.
+// Puts whole tensors together from the pieces of shards.
 #pragma once
 
 #include <vector>
 
 #include "checkpoint/safetensors.hpp"
-#include "modules/stage_program.hpp"
+#include "modules/tensor_pieces.hpp"
 
 namespace troupe {
 
@@ -12,5 +12,10 @@ namespace troupe {
 /// std::runtime_error naming the tensor: pieces that disagree about its shape or type, a piece
 /// outside of it, elements without an owner.
 std::vector<NamedTensor> AssembleTensors(const std::vector<TensorPiece>& pieces);
+
+/// The same tensors, each put together while it is written, some rows at a time, which alone are fetched.
+/// Throws like AssembleTensors, before anything is written.
+std::vector<TensorToWrite> TensorsToWrite(const std::vector<TensorPiece>& pieces,
+                                          const FetchPiece& fetch);
 
 }  // namespace troupe

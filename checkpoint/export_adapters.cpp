@@ -46,7 +46,7 @@ class AdapterFolder {
          base_.empty() ? nlohmann::ordered_json() : nlohmann::ordered_json(base_)},
         {"r", first_.rank},
         {"lora_alpha", first_.strength()},
-        {"lora_dropout", 0.0},
+        {"lora_dropout", first_.dropout},
         {"bias", "none"},
         {"fan_in_fan_out", false},
         {"inference_mode", true},

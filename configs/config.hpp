@@ -142,6 +142,7 @@ enum class Offload { kNone, kParameters, kState };
 struct LoraConfig {
   std::int64_t rank = 64;
   std::optional<double> alpha = {};  ///< unset: twice the rank
+  double dropout = 0.0;              ///< share of A's inputs that a training step drops
   LinearRoles linears = {LinearRole::kQuery, LinearRole::kKey, LinearRole::kValue,
                          LinearRole::kOutput};
 

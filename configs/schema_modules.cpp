@@ -86,6 +86,10 @@ std::vector<KeySpec> ModuleKeys() {
       {{"rank", &LoraConfig::rank, kCount, "Width of an adapter."},
        {"alpha", &LoraConfig::alpha, kPositive, Otherwise{"twice the rank"},
         "What an adapter gives is multiplied by alpha / rank."},
+       {"dropout", &LoraConfig::dropout, Range{.low = 0, .high = 1, .below_high = true}, kTuning,
+        "Share of an adapter's inputs that each training step takes as 0; the others are divided "
+        "by "
+        "1 - dropout. Which these are depends on seed, step, sample and feature, not on layouts."},
        {"linears", &LoraConfig::linears, kLinearRoleWords, kWords,
         "The linear layers with an adapter: \"q\", \"k\", \"v\" and \"o\" of attention, and of the "
         "MLP \"gate\", \"up\" and \"down\", or \"fc1\" and \"fc2\" of an encoder."}});

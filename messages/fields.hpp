@@ -40,7 +40,8 @@ inline auto Fields(LossSums& x) {
                   x.sequence_tokens);
 }
 inline auto Fields(ForwardPass& x) {
-  return std::tie(x.unit, x.train, x.loss_scale, x.inputs, x.data);
+  return std::tie(x.unit, x.train, x.loss_scale, x.inputs, x.data, x.rows, x.step,
+                  x.first_microbatch);
 }
 inline auto Fields(ReducedGradients& x) { return std::tie(x.squared_norm, x.squared_norms); }
 inline auto Fields(ForwardResult& x) { return std::tie(x.outputs, x.loss); }

@@ -80,7 +80,13 @@ struct ForwardPass {
   bool train = true;           ///< false: no backward will come, keep nothing
   double loss_scale = 1.0;     ///< 1 / valid tokens of the global batch; the only scaling there is
   std::vector<Buffer> inputs;  ///< one per incoming link
-  std::shared_ptr<const Inputs> data;  ///< where the stage reads data, else null
+  std::shared_ptr<const Inputs> data;         ///< where the stage reads data, else null
+  std::shared_ptr<const RowTable> rows = {};  ///< where it reads none: the samples of its rows
+  std::int64_t step = 0;                      ///< training: the step, from 0
+  std::int64_t first_microbatch = 0;          ///< of the unit, counted from the round's start
+
+  /// The samples of its rows; null: unknown.
+  const RowTable* table() const { return data ? &data->table : rows.get(); }
 };
 
 struct ForwardResult {

@@ -2,12 +2,16 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
 #include "modules/stage_program.hpp"
 
 namespace troupe {
+
+/// Returns the values of a piece, which may be in another process.
+using FetchPiece = std::function<Buffer(const TensorPiece&)>;
 
 /// "parameter", "gradient", "first moment", "second moment".
 const char* InWords(TensorKind kind);

@@ -4,6 +4,7 @@
 #include <stdexcept>
 #include <string>
 
+#include "modules/torch/dropout.hpp"
 #include "modules/torch/projector.hpp"
 #include "modules/torch/tensors.hpp"
 
@@ -16,6 +17,7 @@ class EncoderBody : public StageBody {
   EncoderBody(const Config& config, const ModuleConfig& module, int pp, const ParameterStore& store,
               const TensorGroupPtr& group)
       : module_(module),
+        dropout_(config, module),
         first_(pp == 0),
         last_(pp + 1 == module.num_stages()),
         encoder_(TorchKindOf(module).make_encoder(module, pp, store, group)) {
@@ -27,9 +29,11 @@ class EncoderBody : public StageBody {
     }
   }
 
-  BodyResult Forward(const std::vector<at::Tensor>& inputs, const Inputs* data) override {
-    const at::Tensor rows = encoder_->RunLayers(
-        first_ ? encoder_->Embed(ItemsOf(RequireData(data, module_.name), module_)) : inputs.at(0));
+  BodyResult Forward(const std::vector<at::Tensor>& inputs, const ForwardPass& pass) override {
+    const at::Tensor in =
+        first_ ? encoder_->Embed(ItemsOf(RequireData(pass, module_.name), module_)) : inputs.at(0);
+    const DropoutScope dropout(dropout_.RowsOf(pass, pass.table(), in));
+    const at::Tensor rows = encoder_->RunLayers(in);
     if (!last_) return {{rows}, {}, {}};
     const at::Tensor features = encoder_->Features(rows);
     BodyResult result;
@@ -41,6 +45,7 @@ class EncoderBody : public StageBody {
 
  private:
   ModuleConfig module_;
+  RowDropout dropout_;
   bool first_;
   bool last_;
   std::unique_ptr<Encoder> encoder_;

@@ -4,6 +4,7 @@
 
 #include "modules/torch/autograd.hpp"
 #include "modules/torch/deferred_weights.hpp"
+#include "modules/torch/dropout.hpp"
 #include "modules/torch/products.hpp"
 #include "plan/stage_parts.hpp"
 
@@ -85,8 +86,16 @@ LinearWeights LoadLinears(const std::vector<std::string>& names, const ModuleCon
   for (const std::string& weight : with(".weight")) {
     const std::string a = AdapterName(weight, AdapterEnd::kIn);
     if (module.lora && store.Has(a)) {
-      linear.adapters.push_back({store.Leaf(a), store.Leaf(AdapterName(weight, AdapterEnd::kOut)),
-                                 first_output, module.lora->scale()});
+      AdapterWeights& adapter = linear.adapters.emplace_back(
+          AdapterWeights{.a = store.Leaf(a),
+                         .b = store.Leaf(AdapterName(weight, AdapterEnd::kOut)),
+                         .first_output = first_output,
+                         .scale = module.lora->scale(),
+                         .dropout = module.lora->dropout});
+      if (adapter.dropout > 0.0) {
+        adapter.features =
+            DropoutFeatures(a, store.FirstColumn(a), adapter.a.size(1), adapter.a.device());
+      }
     }
     first_output += store.Leaf(weight).size(0);
   }
@@ -100,9 +109,15 @@ static void AddAdapter(const at::Tensor& x, const AdapterWeights& adapter, Linea
                        const TensorGroupPtr& group, at::Tensor& y) {
   const LinearCut in = cut == LinearCut::kInputs ? LinearCut::kInputs : LinearCut::kNone;
   const LinearCut out = cut == LinearCut::kOutputs ? LinearCut::kOutputs : LinearCut::kNone;
-  const at::Tensor few = LinearFunction::apply(x, adapter.a, LinearRest{{}, in, group});
+  const at::Tensor& rows = DropoutScope::Rows();
+  const bool drops = adapter.dropout > 0.0 && rows.defined();
+  const at::Tensor kept =
+      drops ? x.masked_fill(Dropped(rows, adapter.features, adapter.dropout), 0.0) : x;
+  const at::Tensor few = LinearFunction::apply(kept, adapter.a, LinearRest{{}, in, group});
   const at::Tensor more = LinearFunction::apply(few, adapter.b, LinearRest{{}, out, group});
-  y.narrow(1, adapter.first_output, more.size(1)).add_(more, adapter.scale);
+  // The inputs that are left make up for those that are not, here instead of one by one.
+  const double scale = drops ? adapter.scale / (1.0 - adapter.dropout) : adapter.scale;
+  y.narrow(1, adapter.first_output, more.size(1)).add_(more, scale);
 }
 
 at::Tensor Linear(const at::Tensor& x, const LinearWeights& weights, LinearCut cut,

@@ -26,6 +26,8 @@ struct AdapterWeights {
   at::Tensor b;                   ///< [outputs, rank]
   std::int64_t first_output = 0;  ///< of the layer
   double scale = 1.0;
+  double dropout = 0.0;
+  at::Tensor features = {};  ///< of the inputs, for dropout (modules/torch/dropout.hpp)
 };
 
 /// Leaves of one linear layer as a rank holds them.

@@ -3,6 +3,7 @@
 #include <stdexcept>
 #include <utility>
 
+#include "modules/torch/dropout.hpp"
 #include "modules/torch/encoder_body.hpp"
 #include "modules/torch/llama.hpp"
 #include "modules/torch/placed_rows.hpp"
@@ -17,9 +18,10 @@ constexpr std::int64_t kNoLabel = -100;
 /// One edge into the language model: the origin of its rows and the modules that run here.
 struct Source {
   ModuleConfig module;
-  std::unique_ptr<Encoder> encoder;    ///< when it runs inline
-  std::optional<Projector> projector;  ///< when it runs here
-  std::size_t input = 0;               ///< otherwise its place among the incoming links
+  RowDropout dropout;
+  std::unique_ptr<Encoder> encoder = nullptr;  ///< when it runs inline
+  std::optional<Projector> projector = {};     ///< when it runs here
+  std::size_t input = 0;                       ///< otherwise its place among the incoming links
 };
 
 /// [tokens, rows of every encoder] -> layers -> [loss].
@@ -28,16 +30,18 @@ class LlamaBody : public StageBody {
   LlamaBody(const Config& config, const ModuleConfig& module, int pp, const ParameterStore& store,
             const TensorGroupPtr& group)
       : name_(module.name),
+        dropout_(config, module),
         first_(pp == 0),
         last_(pp + 1 == module.num_stages()),
         llama_(module, pp, store, group) {
     if (first_) AddSources(config, store, group);
   }
 
-  BodyResult Forward(const std::vector<at::Tensor>& inputs, const Inputs* data) override {
-    const Rows in = first_ ? Merge(inputs, RequireData(data, name_)) : FromHop(inputs.at(0));
+  BodyResult Forward(const std::vector<at::Tensor>& inputs, const ForwardPass& pass) override {
+    const Rows in = first_ ? Merge(inputs, pass) : FromHop(inputs.at(0));
+    const DropoutScope dropout(dropout_.RowsOf(pass, pass.table(), in.rows));
     const at::Tensor rows = llama_.RunLayers(in.rows, in.num_samples, in.length);
-    if (last_) return Loss(rows, in, RequireData(data, name_));
+    if (last_) return Loss(rows, in, RequireData(pass, name_));
     return {{rows.view({in.num_samples, in.length, rows.size(1)})}, {}, {}};
   }
 
@@ -53,8 +57,8 @@ class LlamaBody : public StageBody {
     std::size_t num_inputs = 0;
     for (const EdgeConfig& edge : config.edges) {
       if (edge.to != name_) continue;
-      Source& source = sources_.emplace_back();
-      source.module = FindModule(config, edge.from);
+      const ModuleConfig& from = FindModule(config, edge.from);
+      Source& source = sources_.emplace_back(Source{.module = from, .dropout = {config, from}});
       const bool is_inline = source.module.inline_in.has_value();
       if (is_inline) {
         source.encoder = TorchKindOf(source.module).make_encoder(source.module, 0, store, group);
@@ -67,13 +71,19 @@ class LlamaBody : public StageBody {
     }
   }
 
-  at::Tensor RowsOf(const Source& source, const std::vector<at::Tensor>& inputs,
-                    const Inputs& data) const {
-    const auto& encoder = source.encoder;
-    at::Tensor rows =
-        encoder
-            ? encoder->Features(encoder->RunLayers(encoder->Embed(ItemsOf(data, source.module))))
-            : inputs.at(source.input);
+  /// The rows of an encoder that runs here.
+  static at::Tensor Encode(const Source& source, const ForwardPass& pass) {
+    const Inputs& data = *pass.data;
+    const at::Tensor in = source.encoder->Embed(ItemsOf(data, source.module));
+    const auto table = data.expected.find(source.module.name);
+    const DropoutScope dropout(
+        source.dropout.RowsOf(pass, table == data.expected.end() ? nullptr : &table->second, in));
+    return source.encoder->Features(source.encoder->RunLayers(in));
+  }
+
+  static at::Tensor RowsOf(const Source& source, const std::vector<at::Tensor>& inputs,
+                           const ForwardPass& pass) {
+    const at::Tensor rows = source.encoder ? Encode(source, pass) : inputs.at(source.input);
     return source.projector ? source.projector->Forward(rows) : rows;
   }
 
@@ -101,11 +111,12 @@ class LlamaBody : public StageBody {
     return PlaceRows(text, rows, Upload(positions, text.device()));
   }
 
-  Rows Merge(const std::vector<at::Tensor>& inputs, const Inputs& data) const {
+  Rows Merge(const std::vector<at::Tensor>& inputs, const ForwardPass& pass) const {
+    const Inputs& data = RequireData(pass, name_);
     const at::Tensor tokens = AsTensor(data.tokens, DType::kInt64, 2, name_ + ": tokens");
     at::Tensor rows = llama_.EmbedTokens(tokens);
     for (const Source& source : sources_) {
-      rows = Place(rows, RowsOf(source, inputs, data), source.module.name, data);
+      rows = Place(rows, RowsOf(source, inputs, pass), source.module.name, data);
     }
     return {rows, tokens.size(0), tokens.size(1)};
   }
@@ -153,6 +164,7 @@ class LlamaBody : public StageBody {
   }
 
   std::string name_;
+  RowDropout dropout_;
   bool first_;
   bool last_;
   Llama llama_;

@@ -49,6 +49,8 @@ class ParameterStore {
   at::Tensor StateLeaf(const std::string& name) const;
   /// Where this shard's part of a parameter begins in the whole, along dimension 0.
   std::int64_t FirstRow(const std::string& name) const { return Find(name).slice.offsets.at(0); }
+  /// The same along dimension 1.
+  std::int64_t FirstColumn(const std::string& name) const { return Find(name).slice.offsets.at(1); }
 
   /// Sums the gradients over the shard's groups, in place; see StageProgram::ReduceGradients.
   ReducedGradients ReduceGradients(const ShardGroups& groups);

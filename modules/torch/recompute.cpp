@@ -6,12 +6,14 @@
 #include <utility>
 
 #include "modules/torch/autograd.hpp"
+#include "modules/torch/dropout.hpp"
 
 namespace troupe {
 namespace {
 
 struct Part : torch::CustomClassHolder {
   std::function<at::Tensor(const at::Tensor&)> run;
+  at::Tensor dropout_rows;  ///< of the scope of the forward
 };
 
 struct RecomputedFunction : torch::autograd::Function<RecomputedFunction> {
@@ -27,6 +29,7 @@ struct RecomputedFunction : torch::autograd::Function<RecomputedFunction> {
     const auto part = Held<Part>(context, "part");
     const bool wanted = context->needs_input_grad(0);
     const c10::AutoGradMode records(true);
+    const DropoutScope dropout(part->dropout_rows);
     const at::Tensor x = context->get_saved_variables()[0].detach().requires_grad_(wanted);
     const at::Tensor y = part->run(x);
     torch::autograd::Engine::get_default_engine().execute(
@@ -43,6 +46,7 @@ at::Tensor Recomputed(const at::Tensor& x, const at::Tensor& weight,
   if (!c10::GradMode::is_enabled()) return part(x);
   auto kept = c10::make_intrusive<Part>();
   kept->run = std::move(part);
+  kept->dropout_rows = DropoutScope::Rows();
   return RecomputedFunction::apply(x, weight, kept);
 }
 

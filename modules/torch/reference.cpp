@@ -6,6 +6,7 @@
 #include <cmath>
 #include <limits>
 #include <map>
+#include <optional>
 #include <string>
 #include <torch/csrc/autograd/autograd.h>
 #include <torch/types.h>
@@ -113,11 +114,49 @@ struct Reference::State {
 
   /// Runs every module once; returns the summed loss of all language models.
   Tensor Forward(const Inputs& whole, LossSums& sums) const;
+  /// Makes the adapters of `module` drop inputs in `step`; in none without one.
+  void SetDropout(const ModuleConfig& module, const Inputs& whole,
+                  std::optional<std::int64_t> step);
   Tensor EncodeRows(const ModuleConfig& encoder, const Inputs& whole) const;
   void TakeGradients();
   void Update(std::int64_t step);
   void UpdateOne(Parameter& parameter, double clip, double schedule, std::int64_t step) const;
 };
+
+/// One sequence for each sample of a language model, for each item of an encoder.
+static std::vector<reference::Dropout::Sequence> SequencesOf(const ModuleConfig& module,
+                                                             const Inputs& whole) {
+  std::vector<reference::Dropout::Sequence> sequences;
+  if (module.model->text()) {
+    for (const std::int64_t sample : whole.table.samples) sequences.push_back({sample, 0});
+    return sequences;
+  }
+  const auto field = whole.fields.find(module.name);
+  if (field == whole.fields.end()) return sequences;
+  const RowTable& rows = whole.expected.at(module.name);
+  const std::int64_t items = std::ssize(field->second.lengths);
+  for (std::size_t i = 0; i < rows.samples.size(); ++i) {
+    const std::int64_t own = items == 0 ? 0 : rows.rows[i] * items / rows.num_rows();
+    for (std::int64_t item = 0; item < own; ++item) sequences.push_back({rows.samples[i], item});
+  }
+  return sequences;
+}
+
+void Reference::State::SetDropout(const ModuleConfig& module, const Inputs& whole,
+                                  std::optional<std::int64_t> step) {
+  if (!module.lora || module.lora->dropout == 0.0) return;
+  std::shared_ptr<const reference::Dropout> dropout;
+  if (step) {
+    dropout = std::make_shared<const reference::Dropout>(
+        reference::Dropout{.share = module.lora->dropout,
+                           .seed = config.run.seed,
+                           .step = *step,
+                           .sequences = SequencesOf(module, whole)});
+  }
+  for (auto& [name, parameter] : parameters) {
+    if (name.starts_with(module.name + ".")) parameter.dropout = dropout;
+  }
+}
 
 Tensor Reference::State::EncodeRows(const ModuleConfig& encoder, const Inputs& whole) const {
   const auto field = encoder.model->field();
@@ -226,6 +265,7 @@ Reference& Reference::operator=(Reference&&) noexcept = default;
 LossSums Reference::Step(const Inputs& whole, double loss_scale, std::int64_t step) {
   const c10::AutoGradMode graph(true);
   LossSums sums;
+  for (const ModuleConfig& module : state_->config.modules) state_->SetDropout(module, whole, step);
   const Tensor loss = state_->Forward(whole, sums) * loss_scale;
   if (loss.requires_grad()) loss.backward();  // not when everything is frozen
   state_->TakeGradients();
@@ -236,6 +276,7 @@ LossSums Reference::Step(const Inputs& whole, double loss_scale, std::int64_t st
 LossSums Reference::Evaluate(const Inputs& whole) {
   const at::NoGradGuard no_graph;
   LossSums sums;
+  for (const ModuleConfig& module : state_->config.modules) state_->SetDropout(module, whole, {});
   state_->Forward(whole, sums);
   return sums;
 }

@@ -3,18 +3,39 @@
 #include <cmath>
 #include <limits>
 
+#include "modules/dropout.hpp"
+
 namespace troupe::reference {
 
 using at::Tensor;
+
+/// x [sequences, rows, features], with some of its numbers replaced by 0.
+static Tensor DropInputs(const Tensor& x, const Dropout& dropout, const std::string& adapter) {
+  const Tensor factors = at::empty(x.sizes(), at::kDouble);
+  auto* next = factors.data_ptr<double>();
+  for (const Dropout::Sequence& sequence : dropout.sequences) {
+    for (std::int64_t row = 0; row < x.size(1); ++row) {
+      const std::uint32_t own = DropoutRow(dropout.seed, dropout.step, sequence.sample,
+                                           sequence.number * x.size(1) + row);
+      for (std::int64_t feature = 0; feature < x.size(2); ++feature) {
+        const bool drops = IsDropped(own, DropoutFeature(adapter, feature), dropout.share);
+        *next++ = drops ? 0.0 : 1.0 / (1.0 - dropout.share);
+      }
+    }
+  }
+  return x * factors.to(x.scalar_type());
+}
 
 Tensor Linear(const Tensor& x, const Parameters& w, const std::string& name) {
   const auto bias = w.find(name + ".bias");
   Tensor y = at::matmul(x, w.at(name + ".weight").value.t());
   if (bias != w.end()) y = y + bias->second.value;
-  const auto b = w.find(name + ".lora_B.weight");
-  if (b == w.end()) return y;
-  const Tensor a = w.at(name + ".lora_A.weight").value;
-  return y + b->second.scale * at::matmul(at::matmul(x, a.t()), b->second.value.t());
+  const auto a = w.find(name + ".lora_A.weight");
+  if (a == w.end()) return y;
+  const Parameter& first = a->second;
+  const Tensor in = first.dropout ? DropInputs(x, *first.dropout, a->first) : x;
+  const Tensor few = at::matmul(in, first.value.t());
+  return y + first.scale * at::matmul(few, w.at(name + ".lora_B.weight").value.t());
 }
 
 Tensor LayerNorm(const Tensor& x, const Parameters& w, const std::string& name, double epsilon) {

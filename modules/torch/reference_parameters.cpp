@@ -71,7 +71,7 @@ void Maker::Adapter(const std::string& name, std::int64_t out, std::int64_t in) 
   trained.Normal(name + ".lora_A.weight", {lora->rank, in},
                  1.0 / std::sqrt(3.0 * static_cast<double>(in)));
   trained.Add(name + ".lora_B.weight", {}, at::zeros({out, lora->rank}, at::kDouble));
-  parameters[name + ".lora_B.weight"].scale = lora->strength() / static_cast<double>(lora->rank);
+  parameters[name + ".lora_A.weight"].scale = lora->strength() / static_cast<double>(lora->rank);
 }
 
 void Maker::EncoderLayers(const ModuleConfig& module) const {

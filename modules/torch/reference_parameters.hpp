@@ -4,14 +4,29 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <torch/types.h>
+#include <vector>
 
 #include "configs/config.hpp"
 #include "kinds/patch_encoder.hpp"
 
 namespace troupe::reference {
+
+/// What a training step drops before the adapters of a module. Its rows are those of sequences,
+/// [sequences, rows of each, features].
+struct Dropout {
+  struct Sequence {
+    std::int64_t sample = 0;  ///< place in the global batch
+    std::int64_t number = 0;  ///< among the sequences of the sample
+  };
+  double share = 0.0;
+  std::uint64_t seed = 0;
+  std::int64_t step = 0;
+  std::vector<Sequence> sequences;
+};
 
 /// One tensor of the model and its AdamW state.
 struct Parameter {
@@ -23,7 +38,9 @@ struct Parameter {
   OptimizerOverride rates;   ///< of the module or projector it belongs to
   Traits traits;             ///< what optimizer.no_decay goes by
 
-  double scale = 1.0;  ///< of an adapter's second weight: alpha / rank
+  // Of an adapter's first weight.
+  double scale = 1.0;                                ///< alpha / rank
+  std::shared_ptr<const Dropout> dropout = nullptr;  ///< null: nothing is dropped
 
   bool rounded = false;  ///< `value` is `kept` rounded to bfloat16
 

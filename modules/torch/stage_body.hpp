@@ -21,15 +21,15 @@ struct BodyResult {
 class StageBody {
  public:
   virtual ~StageBody() = default;
-  /// `inputs` has one tensor per incoming link; `data` is null where the stage reads none. Records
-  /// a graph if grad mode is on. Throws std::invalid_argument for what does not fit together.
-  virtual BodyResult Forward(const std::vector<at::Tensor>& inputs, const Inputs* data) = 0;
+  /// `inputs` are those of `pass` as tensors. Records a graph if grad mode is on. Throws
+  /// std::invalid_argument for what does not fit together.
+  virtual BodyResult Forward(const std::vector<at::Tensor>& inputs, const ForwardPass& pass) = 0;
 };
 
-/// Returns `data`. Throws std::invalid_argument that names the stage if there is none.
-inline const Inputs& RequireData(const Inputs* data, const std::string& module) {
-  if (!data) throw std::invalid_argument(module + ": expected input data, got none");
-  return *data;
+/// Returns the data of `pass`. Throws std::invalid_argument that names the stage if there is none.
+inline const Inputs& RequireData(const ForwardPass& pass, const std::string& module) {
+  if (!pass.data) throw std::invalid_argument(module + ": expected input data, got none");
+  return *pass.data;
 }
 
 }  // namespace troupe

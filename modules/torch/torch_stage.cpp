@@ -118,7 +118,7 @@ ForwardResult TorchStage::RunForward(const ForwardPass& pass) {
   const c10::AutoGradMode mode(records);
   Flight flight{
       .inputs = TakeInputs(pass.inputs, records), .outputs = {}, .loss_scale = pass.loss_scale};
-  const BodyResult result = body_->Forward(flight.inputs, pass.data.get());
+  const BodyResult result = body_->Forward(flight.inputs, pass);
   ForwardResult forward{.outputs = {}, .loss = result.loss};
   std::vector<at::Tensor> leaving;
   for (const at::Tensor& output : result.outputs) {

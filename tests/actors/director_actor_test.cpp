@@ -31,7 +31,7 @@ class Observer : public JobObserver {
   void OnGradients(const Round&, const std::vector<TensorPiece>& pieces) override {
     for (const TensorPiece& piece : pieces) shown.push_back("gradient of " + piece.name);
   }
-  void OnFinished(const std::vector<TensorPiece>& pieces) override {
+  void OnFinished(const std::vector<TensorPiece>& pieces, const FetchPiece&) override {
     for (const TensorPiece& piece : pieces) shown.push_back("final " + piece.name);
   }
   std::vector<RoundResult> rounds;

@@ -85,7 +85,7 @@ struct Seen : JobObserver {
   void OnGradients(const Round&, const std::vector<TensorPiece>& pieces) override {
     for (const auto& piece : pieces) gradients.emplace_back(piece.name, *piece.value.as<double>());
   }
-  void OnFinished(const std::vector<TensorPiece>& pieces) override {
+  void OnFinished(const std::vector<TensorPiece>& pieces, const FetchPiece&) override {
     for (const auto& piece : pieces) parameters[piece.name] = *piece.value.as<double>();
   }
   /// Gradients of replicas added up: programs without communicators leave that to the test.

@@ -112,8 +112,9 @@ TEST_CASE_METHOD(WireFixture, "commands for a set travel with everything in them
   data->tokens = Buffer::Zeros({2, 6}, DType::kInt64);
   data->fields["vision"] = {Buffer::Zeros({3, 4, 4}, DType::kFloat32), {2, 1}};
   data->expected["vision"] = {{0, 1}, {4, 0}};
+  const auto rows = std::make_shared<const RowTable>(RowTable{{7}, {3}});
   ToSet<RunForward> set;
-  set.parts.emplace_back(5, RunForward{2, 9, {17, true, 0.25, {data->tokens}, data}});
+  set.parts.emplace_back(5, RunForward{2, 9, {17, true, 0.25, {data->tokens}, data, rows, 4, 6}});
   const auto read = RoundTrip(set);
   REQUIRE(read.parts.size() == 1);
   CHECK(read.parts[0].first == 5);
@@ -121,6 +122,9 @@ TEST_CASE_METHOD(WireFixture, "commands for a set travel with everything in them
   CHECK(run.stage == 2);
   CHECK(run.pass.unit == 17);
   CHECK(run.pass.loss_scale == 0.25);
+  CHECK(*run.pass.rows == *rows);
+  CHECK(run.pass.step == 4);
+  CHECK(run.pass.first_microbatch == 6);
   CHECK(run.pass.inputs.at(0).data() == data->tokens.data());
   CHECK(run.pass.data->fields.at("vision").values.data() == data->fields["vision"].values.data());
   CHECK(run.pass.data->fields.at("vision").lengths == std::vector<std::int64_t>{2, 1});

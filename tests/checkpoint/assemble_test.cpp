@@ -1,5 +1,9 @@
 #include "checkpoint/assemble.hpp"
 
+#include <algorithm>
+#include <span>
+#include <vector>
+
 #include <catch2/catch.hpp>
 
 namespace troupe {
@@ -35,6 +39,59 @@ TEST_CASE("pieces cut by rows and by columns give the whole tensor", "[checkpoin
       CHECK(tensors[0].value.as<float>()[i] == static_cast<float>(100 * (i / 6) + i % 6));
     }
   }
+}
+
+TEST_CASE("tensors are written a few rows at a time, of what is fetched for them", "[checkpoint]") {
+  constexpr std::int64_t kRows = 5000;
+  constexpr std::int64_t kColumns = 1200;  // 24 MB: three bands
+  const auto part = [](std::int64_t row, std::int64_t column, std::int64_t rows,
+                       std::int64_t columns) {
+    TensorPiece piece = Piece(0, 0, 1, 1);
+    piece.global_shape = {kRows, kColumns};
+    piece.offsets = {row, column};
+    piece.value = Buffer::Allocate({rows, columns}, DType::kFloat32);
+    for (std::int64_t r = 0; r < rows; ++r) {
+      for (std::int64_t c = 0; c < columns; ++c) {
+        piece.value.as<float>()[r * columns + c] =
+            static_cast<float>((row + r) * kColumns + column + c);
+      }
+    }
+    return piece;
+  };
+  TensorPiece vector = Piece(0, 0, 1, 1);
+  vector.name = "a";
+  vector.global_shape = {3};
+  vector.offsets = {0};
+  vector.value = Buffer::Zeros({3}, DType::kFloat64);
+  TensorPiece copy = part(0, 0, 10, 10);
+  copy.owner = false;
+  const std::vector<TensorPiece> pieces = {part(0, 0, 1234, kColumns), copy, vector,
+                                           part(1234, 0, kRows - 1234, 500),
+                                           part(1234, 500, kRows - 1234, kColumns - 500)};
+  std::size_t most = 0;
+  std::size_t total = 0;
+  const auto tensors = TensorsToWrite(pieces, [&](const TensorPiece& piece) {
+    most = std::max(most, piece.value.num_bytes());
+    total += piece.value.num_bytes();
+    return piece.value;
+  });
+  REQUIRE(tensors.size() == 2);
+  CHECK(tensors[0].name == "a");
+  CHECK(tensors[0].type == StoredType::kFloat64);
+  CHECK(total == 0);
+  std::vector<std::byte> bytes;
+  tensors[1].write([&](std::span<const std::byte> more) {
+    bytes.insert(bytes.end(), more.begin(), more.end());
+  });
+  CHECK(most <= 8U << 20);
+  CHECK(total == kRows * kColumns * 4);  // each element once
+  REQUIRE(bytes.size() == kRows * kColumns * 4);
+  const auto* const values = reinterpret_cast<const float*>(bytes.data());
+  for (std::int64_t i = 0; i < kRows * kColumns; ++i) {
+    if (values[i] != static_cast<float>(i)) FAIL("element " << i << " is " << values[i]);
+  }
+  CHECK_THROWS_WITH(TensorsToWrite({Piece(0, 0, 3, 6)}, {}),
+                    "tensor w: its owners hold 18 elements, expected 24");
 }
 
 TEST_CASE("copies that are not owners are left out", "[checkpoint]") {

@@ -99,10 +99,17 @@ TEST_CASE("a module may train adapters alone") {
   CHECK(lora.rank == 4);
   CHECK(lora.scale() == 6.5 / 4);
   CHECK(lora.linears == LinearRoles{LinearRole::kQuery, LinearRole::kUp});
-  CHECK_THAT(some.resolved_toml,
-             Contains("lora = { rank = 4, alpha = 6.5, linears = [\"q\", \"up\"] }"));
+  CHECK_THAT(
+      some.resolved_toml,
+      Contains("lora = { rank = 4, alpha = 6.5, dropout = 0.0, linears = [\"q\", \"up\"] }"));
   CHECK(Survives(some));
   CHECK_FALSE(LoadConfig(kBase).config.Find("language")->lora);
+  const LoadedConfig drops = LoadConfig(kBase, {"modules.language.lora={rank=4,dropout=0.05}"});
+  CHECK(drops.config.Find("language")->lora->dropout == 0.05);
+  CHECK(lora.dropout == 0.0);
+  CHECK_THAT(
+      ErrorsOf({"modules.language.lora.dropout=1"}),
+      Contains("modules.language.lora.dropout: expected a number of at least 0 and below 1"));
   const std::string linears = "modules.language.lora.linears";
   CHECK_THAT(ErrorsOf({linears + "=['q', 'fc1']"}),
              Contains(linears + ": expected some of \"q\", \"k\", \"v\", \"o\", \"gate\", \"up\", "

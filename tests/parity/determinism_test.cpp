@@ -26,7 +26,7 @@ struct Recording : JobObserver {
     losses.push_back(result.loss.loss / static_cast<double>(result.loss.tokens));
     norms.push_back(result.gradient_norm);
   }
-  void OnFinished(const std::vector<TensorPiece>& pieces) override {
+  void OnFinished(const std::vector<TensorPiece>& pieces, const FetchPiece&) override {
     for (const TensorPiece& piece : pieces) {
       parameters[piece.name + " " + ToString(piece.offsets)].emplace(
           reinterpret_cast<const char*>(piece.value.data()), piece.value.num_bytes());

@@ -49,6 +49,14 @@ void AddFrozen(const Config& config, const EdgeConfig& edge, Features& features)
   if (edge.through && edge.through->frozen) features.insert("frozen projector");
 }
 
+void AddAdapters(const Config& config, Features& features) {
+  for (const ModuleConfig& module : config.modules) {
+    if (!module.lora) continue;
+    const std::string role = module.model->text() ? "language" : "encoder";
+    features.insert("adapters of " + role + (module.lora->dropout > 0.0 ? " with dropout" : ""));
+  }
+}
+
 void AddFan(const Config& config, const EdgeConfig& edge, Features& features) {
   const int from = GridOf(config, *config.Find(edge.from)).layout().dp;
   const int to = GridOf(config, *config.Find(edge.to)).layout().dp;
@@ -104,6 +112,7 @@ Features FeaturesOf(const Config& config, std::int64_t steps) {
   for (const ModuleConfig& module : config.modules) AddModule(config, module, features);
   for (const EdgeConfig& edge : config.edges) AddEdge(config, edge, features);
   AddPlacements(config, features);
+  AddAdapters(config, features);
   features.insert(ToString(config.schedule.kind));
   features.insert(config.optimizer.clip_norm > 0.0 ? "clipping" : "no clipping");
   if (config.data.group_by != GroupBy::kNone) features.insert("recipe");

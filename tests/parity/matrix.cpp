@@ -299,6 +299,39 @@ Setups Recipes() {
   };
 }
 
+/// Modules whose adapters train, and drop inputs by sample.
+Setups WithAdapters() {
+  const auto full = Recompute::kFull;
+  return {
+      Setup(Disjoint({.dp = 2}), {.tp = 2, .pp = 2}).Adapters("language", 0.0).Frozen("vision"),
+      Setup(Disjoint({.dp = 2}), {.tp = 2, .pp = 2}).Adapters("language", 0.25).Quick().Float32(),
+      Setup(Disjoint({.tp = 2, .pp = 2}), {.dp = 2}).Adapters("vision", 0.4).Portable(),
+      Setup(Disjoint({.dp = 3}), {.dp = 2}).Adapters("vision", 0.25).Adapters("language", 0.1),
+      Setup(Disjoint({.pp = 2}), {.pp = 2, .dp = 2})
+          .Adapters("vision", 0.25)
+          .Adapters("language", 0.5)
+          .ZbH1(),
+      Setup(Colocated({.tp = 2, .dp = 2}), {.pp = 2, .dp = 2})
+          .Adapters("vision", 0.5)
+          .Adapters("language", 0.25)
+          .Window(2)
+          .Quick(),
+      Setup(Colocated({.dp = 4}), {.tp = 4}).Adapters("vision", 0.3).Recomputed("vision", full),
+      Setup(Inline(), {.tp = 2, .dp = 2})
+          .Adapters("vision", 0.5)
+          .Adapters("language", 0.5)
+          .Quick()
+          .Float32(),
+      Setup(Inline(), {.tp = 3})
+          .Heads("vision", 6)
+          .Heads("language", 6, 1)
+          .Adapters("vision", 0.2)
+          .Adapters("language", 0.4)
+          .Recomputed("language", full)
+          .Portable(),
+  };
+}
+
 /// What of an encoder is away while the language model computes.
 Setups Offloading() {
   const auto parameters = Offload::kParameters;
@@ -330,7 +363,7 @@ Setups Matrix() {
   Setups all;
   for (const Setups& part :
        {Cuts(), Fans(), Models(), Freezing(), Arrangements(), Sharing(), Inlined(), Pairs(),
-        Schedules(), Recomputation(), Offloading(), Recipes()}) {
+        Schedules(), Recomputation(), Offloading(), Recipes(), WithAdapters()}) {
     all.insert(all.end(), part.begin(), part.end());
   }
   return all;

@@ -153,6 +153,15 @@ Setup& Setup::Frozen(const std::string& module) {
   return Note("frozen " + module);
 }
 
+Setup& Setup::Adapters(const std::string& module, double dropout) {
+  using enum LinearRole;
+  const LinearRoles linears = Module(module).model->text()
+                                  ? LinearRoles{kQuery, kKey, kValue, kOutput, kGate, kUp, kDown}
+                                  : LinearRoles{kQuery, kKey, kValue, kOutput, kFc1, kFc2};
+  Module(module).lora = LoraConfig{.rank = 3, .alpha = 12, .dropout = dropout, .linears = linears};
+  return Note("adapters of " + module + (dropout > 0.0 ? " with dropout" : ""));
+}
+
 Setup& Setup::Recomputed(const std::string& module, Recompute what) {
   Module(module).recompute = what;
   return Note(std::string(what == Recompute::kFull ? "all" : "attention") + " of " + module +

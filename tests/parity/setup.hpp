@@ -33,6 +33,8 @@ class Setup {
 
   Setup& Frozen(const std::string& module);
   Setup& Recomputed(const std::string& module, Recompute what);
+  /// All its linear layers have adapters, which drop `dropout` of their inputs.
+  Setup& Adapters(const std::string& module, double dropout);
   Setup& Offloaded(const std::string& module, Offload what);
   Setup& FrozenProjector();
   Setup& ProjectorAtLanguage();

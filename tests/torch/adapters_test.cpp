@@ -34,6 +34,11 @@ const std::vector<Case>& Cases() {
        "cluster.ranks = 1\n[modules.language]\nweights = \"hf:FAMILY\"\nranks = \"0\"\n"
        "lora = { rank = 3, alpha = 6, linears = [\"q\", \"k\", \"v\", \"o\", \"gate\", \"up\", "
        "\"down\"] }\n"},
+      {"dropout", "llama",
+       "cluster.ranks = 1\nrun.seed = 7\n[modules.language]\nweights = \"hf:FAMILY\"\n"
+       "ranks = \"0\"\n"
+       "lora = { rank = 3, alpha = 6, dropout = 0.25, linears = [\"q\", \"k\", \"v\", \"o\", "
+       "\"gate\", \"up\", \"down\"] }\n"},
       {"whole", "llava_clip_qwen3",
        "cluster.ranks = 2\nmodel.from = \"hf:FAMILY\"\n[modules.vision]\nranks = \"0\"\n"
        "lora = { rank = 4, alpha = 2, linears = [\"k\", \"o\", \"fc1\", \"fc2\"] }\n"

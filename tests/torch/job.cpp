@@ -133,6 +133,10 @@ Inputs Slice(const Config& config, const Inputs& whole, std::size_t begin, std::
   part.tokens = whole.tokens.Rows(first, last);
   part.labels = whole.labels.Rows(first, last);
   part.content = whole.content.Rows(first, last);
+  for (std::int64_t sample = first; sample < last; ++sample) {
+    part.table.samples.push_back(sample);
+    part.table.rows.push_back(part.tokens.shape()[1]);
+  }
   for (const ModuleConfig* encoder : Encoders(config)) {
     const Buffer& all = whole.positions.at(encoder->name);
     std::vector<std::int64_t> positions;
@@ -250,10 +254,14 @@ void Job::ForwardAll(std::int64_t unit, const std::vector<Inputs>& parts, bool t
         rows.push_back(arrived.at(ProjectorName(*edge)));
       }
       for (int pp = 0; pp < module.layout.pp; ++pp) {
-        rows = ForwardStage(
-            module.name, pp, static_cast<int>(dp),
-            {.unit = unit, .train = train, .loss_scale = scale, .inputs = rows, .data = data},
-            loss);
+        rows = ForwardStage(module.name, pp, static_cast<int>(dp),
+                            {.unit = unit,
+                             .train = train,
+                             .loss_scale = scale,
+                             .inputs = rows,
+                             .data = data,
+                             .step = step_},
+                            loss);
       }
       const auto edges = OutgoingEdges(config_, module.name);
       for (std::size_t i = 0; i < edges.size(); ++i) {
@@ -341,6 +349,7 @@ double Job::ReduceGradients() {
 }
 
 void Job::Update(const UpdateStep& step) {
+  ++step_;
   for (Shard& shard : shards_) shard.program->Update(step);
 }
 

@@ -76,6 +76,7 @@ class Job {
   bool split_;
   std::vector<Shard> shards_;
   std::int64_t next_unit_ = 0;
+  std::int64_t step_ = 0;  ///< updates
   std::size_t num_undefined_ = 0;
   std::map<std::string, double> squares_by_part_;
 };

@@ -24,9 +24,51 @@ LANGUAGE = "q_proj k_proj v_proj o_proj gate_proj up_proj down_proj".split()
 # case: family, linears of language and vision, rank and alpha of each
 CASES = {
     "llama": ("llama", LANGUAGE, [], (3, 6.0), None),
+    "dropout": ("llama", LANGUAGE, [], (3, 6.0), None),
     "whole": ("llava_clip_qwen3", ["q_proj", "v_proj", "down_proj"],
               ["k_proj", "out_proj", "fc1", "fc2"], (2, 3.0), (4, 2.0)),
 }
+
+
+DROPOUT, SEED = 0.25, 7
+WORD = (1 << 64) - 1
+
+
+def mixed(x):
+    """SplitMix64's finaliser."""
+    x = (x + 0x9E3779B97F4A7C15) & WORD
+    x = ((x ^ (x >> 30)) * 0xBF58476D1CE4E5B9) & WORD
+    x = ((x ^ (x >> 27)) * 0x94D049BB133111EB) & WORD
+    return x ^ (x >> 31)
+
+
+def is_dropped(row, feature):
+    x = (row ^ feature) & 0xFFFFFFFF
+    x = ((x ^ (x >> 16)) * 0x85EBCA6B) & 0xFFFFFFFF
+    x = ((x ^ (x >> 13)) * 0xC2B2AE35) & 0xFFFFFFFF
+    return (x ^ (x >> 16)) < int(DROPOUT * (1 << 32))
+
+
+class Dropout(torch.nn.Module):
+    """PEFT's dropout, with the choice of docs/decisions/0049 in place of a random one."""
+    step = 0
+
+    def __init__(self, adapter):
+        super().__init__()
+        self.name = 0
+        for letter in adapter.encode():
+            self.name = mixed(self.name ^ letter)
+
+    def forward(self, x):
+        features = [mixed(self.name ^ feature) for feature in range(x.shape[2])]
+        mask = torch.empty(x.shape, dtype=x.dtype)
+        for sample in range(x.shape[0]):
+            for row in range(x.shape[1]):
+                key = mixed(mixed(mixed(mixed(SEED) ^ Dropout.step) ^ sample) ^ row)
+                mask[sample, row] = torch.tensor(
+                    [0.0 if is_dropped(key, feature) else 1 / (1 - DROPOUT)
+                     for feature in features], dtype=x.dtype)
+        return x * mask
 
 
 def plain(name):
@@ -58,6 +100,11 @@ def record(case, out):
         alpha_pattern={name: of_vision[1] for name in of_other},
         modules_to_save=["multi_modal_projector"] if vision else None)
     model = peft.get_peft_model(model, config, autocast_adapter_dtype=False)
+    if case == "dropout":
+        for name, module in model.named_modules():
+            if hasattr(module, "lora_dropout"):
+                own_name = name.replace("base_model.model.model", "language")
+                module.lora_dropout["default"] = Dropout(own_name + ".lora_A.weight")
     generator = torch.Generator().manual_seed(9)
     with torch.no_grad():
         for name, value in sorted(model.named_parameters()):
@@ -80,7 +127,10 @@ def record(case, out):
     if vision:
         inputs["pixel_values"] = given["images"].double()
 
+    steps_of_calls = iter([0, 0, 1, 2, 3, 4])
+
     def loss_of():
+        Dropout.step = next(steps_of_calls)
         return sum_of_losses(model(**inputs).logits, given["labels"])
 
     loss = loss_of()

@@ -1,0 +1,87 @@
+#include "modules/torch/dropout.hpp"
+
+#include <ATen/core/grad_mode.h>
+#include <bit>
+#include <stdexcept>
+#include <utility>
+#include <vector>
+
+#include "layout/text.hpp"
+#include "modules/dropout.hpp"
+#include "modules/torch/numerics.hpp"
+
+namespace troupe {
+namespace {
+
+thread_local at::Tensor scope_rows;
+
+at::Scalar Number(std::uint32_t bits) {
+  return at::Scalar(static_cast<std::int64_t>(std::bit_cast<std::int32_t>(bits)));
+}
+
+/// x ^ (x >> bits), of bits without a sign.
+at::Tensor Folded(const at::Tensor& x, int bits) {
+  const at::Tensor high = at::bitwise_right_shift(x, at::Scalar(bits));
+  return high.bitwise_and_(at::Scalar(static_cast<std::int64_t>(0xffffffffU >> bits)))
+      .bitwise_xor_(x);
+}
+
+}  // namespace
+
+DropoutScope::DropoutScope(at::Tensor rows) : outer_(std::exchange(scope_rows, std::move(rows))) {}
+DropoutScope::~DropoutScope() { scope_rows = std::move(outer_); }
+const at::Tensor& DropoutScope::Rows() { return scope_rows; }
+
+RowDropout::RowDropout(const Config& config, const ModuleConfig& module)
+    : name_(module.name),
+      drops_(module.lora && module.lora->dropout > 0.0),
+      reads_text_(module.model->text().has_value()),
+      seed_(config.run.seed),
+      samples_per_microbatch_(config.samples_per_microbatch()) {}
+
+at::Tensor RowDropout::RowsOf(const ForwardPass& pass, const RowTable* table,
+                              const at::Tensor& rows) const {
+  if (!drops_ || !pass.train) return {};
+  const std::int64_t num_rows = rows.size(0);
+  std::vector<std::int32_t> keys;
+  keys.reserve(static_cast<std::size_t>(num_rows));
+  const std::int64_t first = pass.first_microbatch * samples_per_microbatch_;
+  for (std::size_t i = 0; table != nullptr && i < table->samples.size(); ++i) {
+    const std::int64_t part = reads_text_ ? 1 : table->rows[i];
+    const std::int64_t whole = reads_text_ ? std::ssize(table->samples) : table->num_rows();
+    const std::int64_t own = part == 0 ? 0 : part * num_rows / whole;
+    for (std::int64_t row = 0; row < own; ++row) {
+      keys.push_back(std::bit_cast<std::int32_t>(
+          DropoutRow(seed_, pass.step, first + table->samples[i], row)));
+    }
+  }
+  if (std::ssize(keys) != num_rows) {
+    throw std::invalid_argument(
+        name_ + ": dropout of adapters: expected rows of " +
+        Counted(table == nullptr ? 0 : std::ssize(table->samples), "sample") + ", got " +
+        std::to_string(num_rows) + " that do not divide so");
+  }
+  return Upload(at::tensor(keys, at::kInt), rows.device());
+}
+
+at::Tensor DropoutFeatures(const std::string& adapter, std::int64_t first, std::int64_t count,
+                           const at::Device& device) {
+  const at::Tensor features = at::empty({count}, at::kInt);
+  for (std::int64_t i = 0; i < count; ++i) {
+    features.data_ptr<std::int32_t>()[i] =
+        std::bit_cast<std::int32_t>(DropoutFeature(adapter, first + i));
+  }
+  return Upload(features, device);
+}
+
+at::Tensor Dropped(const at::Tensor& rows, const at::Tensor& features, double share) {
+  // IsDropped, on signed numbers: products are the same bits, and the comparison is moved by 2^31.
+  const c10::AutoGradMode mode(false);
+  at::Tensor x = at::bitwise_xor(rows.unsqueeze(1), features);
+  x = Folded(x, 16).mul_(Number(0x85ebca6bU));
+  x = Folded(x, 13).mul_(Number(0xc2b2ae35U));
+  x = Folded(x, 16).bitwise_xor_(Number(0x80000000U));
+  return x.lt(Number(DropoutLimit(share) ^ 0x80000000U));
+}
+
+}  // namespace troupe

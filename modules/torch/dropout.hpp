@@ -1,0 +1,56 @@
+// Dropout of the inputs of adapters (modules/dropout.hpp) on tensors.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <torch/types.h>
+
+#include "configs/config.hpp"
+#include "modules/stage_program.hpp"
+
+namespace troupe {
+
+/// While it lives, adapters on this thread drop inputs of these rows. The autograd engine may
+/// compute a part again on another thread: see Recomputed.
+class DropoutScope {
+ public:
+  /// [M] int32 by DropoutRow, where the rows are; undefined: nothing is dropped.
+  explicit DropoutScope(at::Tensor rows);
+  ~DropoutScope();
+  DropoutScope(const DropoutScope&) = delete;
+  DropoutScope& operator=(const DropoutScope&) = delete;
+
+  /// The rows of the innermost scope of this thread.
+  static const at::Tensor& Rows();
+
+ private:
+  at::Tensor outer_;
+};
+
+/// The rows of a module's layers in training passes.
+class RowDropout {
+ public:
+  RowDropout(const Config& config, const ModuleConfig& module);
+
+  /// For the rows [M, ...] that enter the layers. Each sample of `table` has as many as any other
+  /// in a language model; in an encoder the share that it has of the table's rows. Undefined if
+  /// nothing is dropped in this pass. Throws std::invalid_argument for rows that do not divide so,
+  /// or without a table.
+  at::Tensor RowsOf(const ForwardPass& pass, const RowTable* table, const at::Tensor& rows) const;
+
+ private:
+  std::string name_;
+  bool drops_;
+  bool reads_text_;
+  std::uint64_t seed_;
+  std::int64_t samples_per_microbatch_;
+};
+
+/// The features from `first` on that an adapter's rank has, [count] int32 by DropoutFeature.
+at::Tensor DropoutFeatures(const std::string& adapter, std::int64_t first, std::int64_t count,
+                           const at::Device& device);
+
+/// Whether each input is dropped: [M, count] bool.
+at::Tensor Dropped(const at::Tensor& rows, const at::Tensor& features, double share);
+
+}  // namespace troupe
