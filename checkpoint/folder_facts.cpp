@@ -67,9 +67,11 @@ class Facts {
     FolderPart part;
     part.what = kind.word;
     std::vector<ParameterSpec> wanted;
+    bool tied = false;
     try {
       const FolderModule module = ReadFolderModule(folder_, &kind);
       NoteDefaults(module.defaulted);
+      tied = module.model->ties_embedding();
       ParameterList list(wanted, "", false);
       const std::int64_t layers = module.model->split_layers()->number;
       module.model->AddParameters({.layers = {0, layers}, .first = true, .last = true}, list);
@@ -82,6 +84,10 @@ class Facts {
     part.prefix = names->body;
     Fill(
         wanted, [&](const std::string& name) { return OwnPart(kind, *names, name); }, part);
+    if (tied) {  // a second copy of the embedding, which export writes from that
+      std::erase_if(part.unused,
+                    [](const std::string& n) { return n.ends_with("lm_head.weight"); });
+    }
     return part;
   }
 

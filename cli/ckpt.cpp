@@ -28,11 +28,6 @@ std::string Names(const std::vector<std::string>& names) {
   return Listed(first, ", ") + more;
 }
 
-std::string Millions(std::int64_t number) {
-  return number < 1'000'000 ? std::to_string(number)
-                            : Formatted("%.1fM", static_cast<double>(number) / 1e6);
-}
-
 std::string TypesText(const FolderPart& part) {
   std::string text;
   for (const auto& [type, count] : part.types) {

@@ -32,13 +32,13 @@ constexpr double kStateOfRank = 40e9;
 /// Of each parameter that trains in bfloat16: value, rounded value, gradient, two moments.
 constexpr double kBytesOfParameter = 4 + 2 + 4 + 8;
 
-double NumParameters(const ModelConfig& model) {
+std::int64_t NumParameters(const ModelConfig& model) {
   std::vector<ParameterSpec> specs;
   ParameterList list(specs, "", false);
   model.AddParameters({.layers = {0, model.split_layers()->number}, .first = true, .last = true},
                       list);
-  double number = 0.0;
-  for (const ParameterSpec& spec : specs) number += static_cast<double>(spec.num_elements());
+  std::int64_t number = 0;
+  for (const ParameterSpec& spec : specs) number += spec.num_elements();
   return number;
 }
 
@@ -50,7 +50,8 @@ int TensorParallelism(const ModelConfig& language, int ranks) {
   for (int tp = 1; tp <= std::min(ranks, kMostGpus); ++tp) {
     if (ranks % tp != 0 || !language.AllowsTp(tp)) continue;
     best = tp;
-    if (NumParameters(language) * kBytesOfParameter / tp <= kStateOfRank) break;
+    const auto parameters = static_cast<double>(NumParameters(language));
+    if (parameters * kBytesOfParameter / tp <= kStateOfRank) break;
   }
   return best;
 }
@@ -60,8 +61,8 @@ std::string RanksText(int ranks) {
 }
 
 std::string SizeText(const Model& model) {
-  return "\"" + std::string(model.kind().word) + "\", " +
-         Formatted("%.1f", NumParameters(*model) / 1e6) + "M parameters";
+  return "\"" + std::string(model.kind().word) + "\", " + Millions(NumParameters(*model)) +
+         " parameters";
 }
 
 /// The tables of the modules, the edge, and what depends on them.

@@ -36,7 +36,7 @@ function(troupe_library folder)
 endfunction()
 
 # One test program per folder of tests/: tests/FOLDER/*_test.cpp. QUICK: `make quick` runs it, too.
-# UNITY: its sources are compiled six at a time, as those of libraries.
+# UNITY: its sources are compiled ten at a time, as those of libraries.
 function(troupe_tests folder)
   cmake_parse_arguments(arg "QUICK;UNITY" "TIMEOUT" "DEPENDS" ${ARGN})
   string(REPLACE "/" "_" name "test_${folder}")
@@ -57,7 +57,7 @@ function(troupe_tests folder)
   target_compile_options(${name} PRIVATE -O1)
   if(arg_UNITY)
     troupe_unity(${name})
-    set_target_properties(${name} PROPERTIES UNITY_BUILD_BATCH_SIZE 6)
+    set_target_properties(${name} PROPERTIES UNITY_BUILD_BATCH_SIZE 10)
   endif()
   target_precompile_headers(${name} PRIVATE <catch2/catch.hpp>)
   add_test(NAME ${folder} COMMAND ${name} "~[.]~[slow]~[gpu]" WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})

@@ -69,6 +69,11 @@ std::string RanksOnCores(int ranks, int cores) {
   return Counted(ranks, "rank") + " on " + Counted(cores, "core");
 }
 
+std::string Millions(std::int64_t number) {
+  return number < 1'000'000 ? std::to_string(number)
+                            : Formatted("%.1fM", static_cast<double>(number) / 1e6);
+}
+
 std::string Fixed(double value, int decimals) { return Formatted("%.*f", decimals, value); }
 
 std::string Millis(std::int64_t ns, int decimals) {

@@ -57,6 +57,7 @@ std::string RanksText(std::span<const int> ranks);
 std::string RanksOnCores(int ranks, int cores);
 
 std::string Fixed(double value, int decimals);
+std::string Millions(std::int64_t number);              ///< "999999", "1.0M"
 std::string Millis(std::int64_t ns, int decimals = 3);  ///< 1234567 -> "1.235"
 std::string Duration(std::int64_t ns);  ///< "2.27 s", "180 ms", "1.50 ms", "37.0 us"
 std::string InSeconds(std::chrono::milliseconds duration);  ///< "60 s", "0.3 s"

@@ -36,7 +36,7 @@ Config Colocated() {
   return config;
 }
 
-Config Chain(int pp) {
+Config ShortChain(int pp) {
   Config config = SyntheticConfigOf({{"language", LayoutOf(1, pp, 1)}}, {});
   config.schedule.microbatches = 6;
   return config;
@@ -75,7 +75,7 @@ TEST_CASE_METHOD(JobFixture, "devices with queues give the same sums whenever th
 TEST_CASE_METHOD(JobFixture, "a device with a queue has the next pass before it is done with one",
                  "[actors]") {
   UseQueues();
-  const Config config = Chain(2);
+  const Config config = ShortChain(2);
   for (std::uint64_t seed = 0; seed < 20; ++seed) {
     REQUIRE(RunShuffled(config, TrainingRounds(1, 6), seed).failure.text == "");
     CHECK(queues->most(0) == 2);
@@ -88,7 +88,7 @@ TEST_CASE_METHOD(JobFixture, "a device with a queue has the next pass before it 
 
 TEST_CASE_METHOD(JobFixture, "a device with a queue runs the passes of 1f1b in the same order",
                  "[actors]") {
-  const Config config = Chain(4);
+  const Config config = ShortChain(4);
   REQUIRE(Run(config, TrainingRounds(1, 6)).failure.text == "");
   std::vector<std::string> plain;
   for (int stage = 0; stage < 4; ++stage)
@@ -122,7 +122,7 @@ TEST_CASE_METHOD(JobFixture, "work that a device fails at is named with the devi
   UseQueues();
   queues->FailAt("language.s1/microbatch 3/backward");
   for (std::uint64_t seed = 0; seed < 20; ++seed) {
-    const JobDone done = RunShuffled(Chain(3), TrainingRounds(2, 6), seed);
+    const JobDone done = RunShuffled(ShortChain(3), TrainingRounds(2, 6), seed);
     CHECK_THAT(done.failure.text,
                Contains("language.s1 dp0 rank 1 backward of step 1 mb 3: the device "
                         "caught fire"));
@@ -147,7 +147,7 @@ TEST_CASE_METHOD(JobFixture, "what is wrong with queued work is said when it has
       return make(shard);
     };
   };
-  const JobDone done = RunShuffled(Chain(3), TrainingRounds(1, 6), 7);
+  const JobDone done = RunShuffled(ShortChain(3), TrainingRounds(1, 6), 7);
   CHECK_THAT(done.failure.text,
              Contains("language.s1 dp0 rank 1 forward of step 1 mb 4: output 0 is not finite"));
 }
@@ -163,7 +163,7 @@ TEST_CASE_METHOD(JobFixture, "a device is busy as long as its queue is not empty
       idle_with_work = idle_with_work || (work && !entry.activity->busy());
     }
   };
-  REQUIRE(RunShuffled(Chain(2), TrainingRounds(1, 6), 3).failure.text == "");
+  REQUIRE(RunShuffled(ShortChain(2), TrainingRounds(1, 6), 3).failure.text == "");
   CHECK_FALSE(idle_with_work);
   for (const auto& entry : actors->List()) CHECK_FALSE(entry.activity->busy());
 }

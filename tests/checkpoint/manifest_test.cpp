@@ -57,7 +57,7 @@ TEST_CASE("a manifest is not written over files that are not as it says", "[chec
   CHECK_FALSE(ReadManifest(folder));
 }
 
-struct Hostile {
+struct HostileManifest {
   std::string text;
   std::string error;
 };
@@ -72,7 +72,7 @@ std::string WithFiles(const std::string& files) {
          R"(,"sha256":")" + kSum + "\"}";
 }
 
-const std::vector<Hostile> kHostile = {
+const std::vector<HostileManifest> kHostileManifests = {
     {"", "manifest does not begin with '{'"},
     {"[]", "manifest does not begin with '{'"},
     {"{", "manifest is not valid JSON at byte 2"},
@@ -118,7 +118,7 @@ const std::vector<Hostile> kHostile = {
 TEST_CASE("what is no manifest is refused in one line that names it", "[checkpoint]") {
   const TemporaryDirectory directory;
   const std::string path = directory.File("manifest.json");
-  for (const Hostile& hostile : kHostile) {
+  for (const HostileManifest& hostile : kHostileManifests) {
     CAPTURE(hostile.text);
     WriteBytes(path, hostile.text);
     CHECK_THROWS_WITH(ReadManifest(directory.File("")), path + ": " + hostile.error);

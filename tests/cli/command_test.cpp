@@ -9,8 +9,6 @@ namespace {
 using Catch::Contains;
 using Catch::StartsWith;
 
-constexpr const char* kShapes = "configs/shapes.toml";
-
 /// The one line that a wrong command line is answered with, and where to look.
 void RequireRefused(const std::vector<std::string>& arguments, const std::string& line) {
   const Outcome outcome = RunTroupe(arguments);

@@ -19,7 +19,6 @@ namespace {
 
 using Catch::Contains;
 
-constexpr const char* kShapes = "configs/shapes.toml";
 constexpr std::uint64_t kGiB = std::uint64_t{1} << 30;
 
 NodeFacts Node(const std::string& name, const std::string& resolved,

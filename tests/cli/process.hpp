@@ -8,6 +8,9 @@
 
 namespace troupe {
 
+/// The configuration that the README begins with.
+inline constexpr const char* kShapes = "configs/shapes.toml";
+
 struct ProcessOptions {
   bool terminal = false;           ///< standard output is a pseudo terminal instead of a pipe
   std::size_t max_file_bytes = 0;  ///< files cannot grow beyond, as on a full disk; 0 = no bound

@@ -7,23 +7,11 @@
 
 #include "configs/loader.hpp"
 #include "configs/schema.hpp"
+#include "tests/configs/base.hpp"
 
 namespace troupe {
 
-namespace {
-
-const std::string kShapes = "tests/configs/example.toml";
-
-std::string ErrorsOf(const std::string& path, const std::vector<std::string>& overrides) {
-  try {
-    LoadConfig(path, overrides);
-  } catch (const ConfigErrors& errors) {
-    return errors.what();
-  }
-  return "no error";
-}
-
-}  // namespace
+namespace {}  // namespace
 
 TEST_CASE("explain prints where a value was written, and that it is a default") {
   const LoadedConfig loaded = LoadConfig("configs/shapes_colocated.toml");
@@ -81,7 +69,7 @@ TEST_CASE("every key of the schema can be explained, set or not") {
 }
 
 TEST_CASE("words that others use for a value are answered with ours") {
-  const auto with = [](const std::string& value) { return ErrorsOf(kShapes, {value}); };
+  const auto with = [](const std::string& value) { return ErrorsOf(kExample, {value}); };
   for (const char* word : {"gpu", "GPU", "CUDA", "Cuda", "nvidia"}) {
     CHECK(with("cluster.backend=" + std::string(word)) ==
           "--set cluster.backend=" + std::string(word) +
@@ -107,7 +95,7 @@ TEST_CASE("words that others use for a value are answered with ours") {
 
 TEST_CASE("keys of other programs are answered with ours") {
   const auto answer = [](const std::string& key, const std::string& table) {
-    const std::string text = ErrorsOf(kShapes, {table + "." + key + "=1"});
+    const std::string text = ErrorsOf(kExample, {table + "." + key + "=1"});
     const auto hint = text.find("did you mean ");
     return hint == std::string::npos ? text : text.substr(hint + 13);
   };
@@ -159,7 +147,7 @@ TEST_CASE("keys of other programs are answered with ours") {
 
 TEST_CASE("betas in a string are answered with the list to write") {
   const auto answer = [](const std::string& value) {
-    const std::string text = ErrorsOf(kShapes, {"optimizer.betas=" + value});
+    const std::string text = ErrorsOf(kExample, {"optimizer.betas=" + value});
     return text.substr(text.rfind("; "));
   };
   CHECK(answer("0.9,0.999") == "; write [0.9, 0.999]");
@@ -173,7 +161,7 @@ TEST_CASE("tf32 is remarked on where no product is rounded by it") {
   const auto remarks = [](std::vector<std::string> overrides) {
     std::string text;
     overrides.push_back("run.tf32=true");
-    for (const ConfigError& remark : LoadConfig(kShapes, overrides).remarks)
+    for (const ConfigError& remark : LoadConfig(kExample, overrides).remarks)
       text += ToString(remark);
     return text;
   };
@@ -187,13 +175,13 @@ TEST_CASE("tf32 is remarked on where no product is rounded by it") {
   CHECK_THAT(remarks({"cluster.backend=cuda", "run.precision=float64"}),
              Catch::Contains("\"float64\""));
   CHECK(remarks({"cluster.backend=cuda"}).empty());
-  CHECK(LoadConfig(kShapes).remarks.empty());
+  CHECK(LoadConfig(kExample).remarks.empty());
 }
 
 TEST_CASE("what only colocated encoders obey is a remark elsewhere, never an error") {
   const auto remarks = [](const std::vector<std::string>& overrides) {
     std::string text;
-    for (const ConfigError& remark : LoadConfig(kShapes, overrides).remarks) {
+    for (const ConfigError& remark : LoadConfig(kExample, overrides).remarks) {
       text += remark.text + "\n";
     }
     return text;

@@ -4,16 +4,11 @@
 #include "configs/loader.hpp"
 #include "kinds/siglip.hpp"
 #include "kinds/vit.hpp"
+#include "tests/configs/base.hpp"
 #include "tests/data/scratch_folder.hpp"
 
 namespace troupe {
 namespace {
-
-const std::string kBase = "tests/configs/base.toml";
-
-std::string ErrorsOf(const std::vector<std::string>& overrides) {
-  return ErrorOf([&] { LoadConfig(kBase, overrides); });
-}
 
 ImageRecipe RecipeOf(const LoadedConfig& loaded) {
   return loaded.config.Find("vision")->As<VitConfig>().image_recipe;

@@ -10,6 +10,7 @@
 #include "configs/checks.hpp"
 #include "kinds/llama.hpp"
 #include "kinds/vit.hpp"
+#include "tests/configs/base.hpp"
 
 namespace troupe {
 
@@ -40,17 +41,6 @@ class Folder {
 };
 
 // The contract of the keys, as users were first shown it.
-const std::string kShapes = "tests/configs/example.toml";
-
-std::string ErrorsOf(const std::string& path, const std::vector<std::string>& overrides = {}) {
-  try {
-    LoadConfig(path, overrides);
-  } catch (const ConfigErrors& errors) {
-    return errors.what();
-  }
-  return "no error";
-}
-
 const ModuleConfig& Module(const LoadedConfig& loaded, const std::string& name) {
   const ModuleConfig* module = loaded.config.Find(name);
   REQUIRE(module != nullptr);
@@ -66,7 +56,7 @@ TEST_CASE("every file in configs/ loads, and its resolved text loads to the same
     if (entry.path().extension() != ".toml") continue;
     ++files;
     INFO(entry.path());
-    CHECK(ErrorsOf(entry.path().string()) == "no error");
+    CHECK(ErrorsOf(entry.path().string(), {}) == "no error");
     const LoadedConfig loaded = LoadConfig(entry.path().string());
     CHECK(loaded.config.run.name == entry.path().stem().string());
     const LoadedConfig again = LoadConfig(folder.Write("resolved.toml", loaded.resolved_toml));
@@ -77,7 +67,7 @@ TEST_CASE("every file in configs/ loads, and its resolved text loads to the same
 }
 
 TEST_CASE("every value of the example arrives in its field") {
-  const LoadedConfig loaded = LoadConfig(kShapes);
+  const LoadedConfig loaded = LoadConfig(kExample);
   const Config& config = loaded.config;
   CHECK(config.run.name == "shapes");
   CHECK(config.run.steps == 150);
@@ -155,13 +145,13 @@ TEST_CASE("a layout in braces replaces the inherited one, a dotted key changes o
   CHECK(Module(LoadConfig("configs/shapes_colocated.toml"), "language").layout ==
         Layout{.tp = 4, .dp = 2});
   const LoadedConfig dotted =
-      LoadConfig(kShapes, {"modules.language.layout.tp=1", "modules.language.layout.dp=2"});
+      LoadConfig(kExample, {"modules.language.layout.tp=1", "modules.language.layout.dp=2"});
   CHECK(Module(dotted, "language").layout == Layout{.pp = 2, .dp = 2});
 }
 
 TEST_CASE("files apply in the order of extends, and the file itself last") {
   const Folder folder;
-  const std::string base = fs::absolute(kShapes).string();
+  const std::string base = fs::absolute(kExample).string();
   folder.Write("a.toml", "[run]\nsteps = 1\nseed = 1\nname = \"a\"\n");
   folder.Write("sub/b.toml", "[run]\nsteps = 2\nseed = 2\n");
   const auto path = folder.Write("top.toml", "extends = [\"" + base +
@@ -181,7 +171,7 @@ TEST_CASE("files apply in the order of extends, and the file itself last") {
 
 TEST_CASE("edges merge by their two ends, lists replace") {
   const Folder folder;
-  const std::string base = fs::absolute(kShapes).string();
+  const std::string base = fs::absolute(kExample).string();
   const auto path = folder.Write(
       "top.toml", "extends = [\"" + base +
                       "\"]\n[optimizer]\nbetas = [0.5, 0.25]\n[[edges]]\nfrom = \"vision\"\n"
@@ -196,12 +186,12 @@ TEST_CASE("edges merge by their two ends, lists replace") {
 
 TEST_CASE("--set takes TOML values, bare words, numbers as words, and edges by their ends") {
   const LoadedConfig loaded = LoadConfig(
-      kShapes, {"run.steps=12", "run.name=two-words", "run.dir = 2026", "run.precision=float64",
-                "modules.vision.ranks=[7, 6, 5, 4]", "modules.language.ranks=0-2,3",
-                "modules.language.layers_per_stage=[1, 3]", "schedule.window=2",
-                "edges.vision.language.credits=9", "data.train=data/x=y.json",
-                "edges.vision.language.through.on=to", "optimizer.weight_decay=1",
-                "modules.vision.axis_order=['pp', 'dp', 'cp', 'tp']"});
+      kExample, {"run.steps=12", "run.name=two-words", "run.dir = 2026", "run.precision=float64",
+                 "modules.vision.ranks=[7, 6, 5, 4]", "modules.language.ranks=0-2,3",
+                 "modules.language.layers_per_stage=[1, 3]", "schedule.window=2",
+                 "edges.vision.language.credits=9", "data.train=data/x=y.json",
+                 "edges.vision.language.through.on=to", "optimizer.weight_decay=1",
+                 "modules.vision.axis_order=['pp', 'dp', 'cp', 'tp']"});
   const Config& config = loaded.config;
   CHECK(config.run.steps == 12);
   CHECK(config.run.name == "two-words");
@@ -224,8 +214,8 @@ TEST_CASE("--set takes TOML values, bare words, numbers as words, and edges by t
 
 TEST_CASE("a whole number may be written with a point or an exponent") {
   const LoadedConfig loaded = LoadConfig(
-      kShapes, {"run.steps=1e4", "run.seed=9007199254740992.0", "optimizer.warmup_steps=-0.0",
-                "schedule.window=2.0", "modules.language.layers_per_stage=[1.0, 3e0]"});
+      kExample, {"run.steps=1e4", "run.seed=9007199254740992.0", "optimizer.warmup_steps=-0.0",
+                 "schedule.window=2.0", "modules.language.layers_per_stage=[1.0, 3e0]"});
   const Config& config = loaded.config;
   CHECK(config.run.steps == 10000);
   CHECK(config.run.seed == 9007199254740992);
@@ -236,13 +226,13 @@ TEST_CASE("a whole number may be written with a point or an exponent") {
                                        Catch::Contains("\nwindow = 2\n") &&
                                        Catch::Contains("\nlayers_per_stage = [1, 3]\n"));
   const std::string expected = "run.seed: expected a whole number of at least 0, got ";
-  CHECK(ErrorsOf(kShapes, {"run.seed=1.5"}) == "--set run.seed=1.5: " + expected + "1.5");
-  CHECK(ErrorsOf(kShapes, {"run.seed=2e16"}) == "--set run.seed=2e16: " + expected + "2e+16");
-  CHECK(ErrorsOf(kShapes, {"run.seed=inf"}) == "--set run.seed=inf: " + expected + "inf");
+  CHECK(ErrorsOf(kExample, {"run.seed=1.5"}) == "--set run.seed=1.5: " + expected + "1.5");
+  CHECK(ErrorsOf(kExample, {"run.seed=2e16"}) == "--set run.seed=2e16: " + expected + "2e+16");
+  CHECK(ErrorsOf(kExample, {"run.seed=inf"}) == "--set run.seed=inf: " + expected + "inf");
 }
 
 TEST_CASE("a wrong --set is reported with the argument itself") {
-  const auto with = [](const std::string& text) { return ErrorsOf(kShapes, {text}); };
+  const auto with = [](const std::string& text) { return ErrorsOf(kExample, {text}); };
   CHECK(with("run.steps=ten") ==
         "--set run.steps=ten: run.steps: expected a whole number (steps) of at least 1, got the "
         "string \"ten\"");
@@ -266,7 +256,7 @@ TEST_CASE("a wrong --set is reported with the argument itself") {
 
 TEST_CASE("in a bare value of --set a # and a quote stand for themselves") {
   const auto dir = [](const std::string& value) {
-    return LoadConfig(kShapes, {"run.dir=" + value}).config.run.dir;
+    return LoadConfig(kExample, {"run.dir=" + value}).config.run.dir;
   };
   CHECK(dir("it's") == "it's");
   CHECK(dir("a#1") == "a#1");
@@ -276,11 +266,11 @@ TEST_CASE("in a bare value of --set a # and a quote stand for themselves") {
   CHECK(dir("a[1]") == "a[1]");
   CHECK(dir("\"it's\"") == "it's");
   CHECK(dir("'a' # a comment") == "a");
-  CHECK(LoadConfig(kShapes, {"data.train=data/my#1.json"}).config.data.train == "data/my#1.json");
-  CHECK(LoadConfig(kShapes, {"modules.vision.ranks=[7, 6, 5, 4] # reversed"})
+  CHECK(LoadConfig(kExample, {"data.train=data/my#1.json"}).config.data.train == "data/my#1.json");
+  CHECK(LoadConfig(kExample, {"modules.vision.ranks=[7, 6, 5, 4] # reversed"})
             .config.modules[0]
             .ranks == std::vector{7, 6, 5, 4});
-  const auto with = [](const std::string& text) { return ErrorsOf(kShapes, {text}); };
+  const auto with = [](const std::string& text) { return ErrorsOf(kExample, {text}); };
   CHECK(with("run.steps=12#3") ==
         "--set run.steps=12#3: run.steps: expected a whole number (steps) of at least 1, got the "
         "string \"12#3\"");
@@ -294,49 +284,49 @@ TEST_CASE("in a bare value of --set a # and a quote stand for themselves") {
 }
 
 TEST_CASE("a --set without a value is the empty string") {
-  CHECK(LoadConfig(kShapes, {"data.held_out="}).config.data.held_out.empty());
-  CHECK(ErrorsOf(kShapes, {"run.steps="}) ==
+  CHECK(LoadConfig(kExample, {"data.held_out="}).config.data.held_out.empty());
+  CHECK(ErrorsOf(kExample, {"run.steps="}) ==
         "--set run.steps=: run.steps: expected a whole number (steps) of at least 1, got the "
         "string \"\"");
 }
 
 TEST_CASE("the last --set wins") {
-  CHECK(LoadConfig(kShapes, {"run.steps=5", "run.steps=6"}).config.run.steps == 6);
+  CHECK(LoadConfig(kExample, {"run.steps=5", "run.steps=6"}).config.run.steps == 6);
 }
 
 TEST_CASE("a file that cannot be read is named") {
-  CHECK(ErrorsOf("configs/nope.toml") == "configs/nope.toml: no such file");
-  CHECK(ErrorsOf("configs") == "configs: expected a file, got a directory");
-  CHECK(ErrorsOf("/dev/zero") == "/dev/zero: expected a regular file");
+  CHECK(ErrorsOf("configs/nope.toml", {}) == "configs/nope.toml: no such file");
+  CHECK(ErrorsOf("configs", {}) == "configs: expected a file, got a directory");
+  CHECK(ErrorsOf("/dev/zero", {}) == "/dev/zero: expected a regular file");
 }
 
 TEST_CASE("more modules or layers than any model has are refused before they are looked at") {
   std::string text = "schema = 1\n[cluster]\nranks = 1\n";
   for (int i = 0; i < 20'000; ++i) text += "[modules.m" + std::to_string(i) + "]\nkind = \"vit\"\n";
   const Folder folder;
-  CHECK_THAT(ErrorsOf(folder.Write("many.toml", text)),
+  CHECK_THAT(ErrorsOf(folder.Write("many.toml", text), {}),
              Catch::Contains("expected at most 1024 modules, got 20000"));
-  CHECK_THAT(ErrorsOf(kShapes, {"modules.language.layers=1000000000"}),
+  CHECK_THAT(ErrorsOf(kExample, {"modules.language.layers=1000000000"}),
              Catch::Contains("modules.language.layers: ") && Catch::Contains("10000"));
 }
 
 TEST_CASE("files may lie eight deep and no deeper") {
   const Folder folder;
-  std::string below = fs::absolute(kShapes).string();
+  std::string below = fs::absolute(kExample).string();
   std::string path;
   for (int depth = 1; depth <= 8; ++depth) {
     path = folder.Write(std::to_string(depth) + ".toml", "extends = [\"" + below + "\"]\n");
     below = path;
   }
-  CHECK(ErrorsOf(path) == "no error");
+  CHECK(ErrorsOf(path, {}) == "no error");
   path = folder.Write("9.toml", "extends = [\"" + below + "\"]\n");
-  CHECK_THAT(ErrorsOf(path),
+  CHECK_THAT(ErrorsOf(path, {}),
              Catch::EndsWith("extends: expected at most 8 files one above the other, got more"));
 }
 
 TEST_CASE("strings of every kind survive the resolved text") {
   const Folder folder;
-  const std::string base = fs::absolute(kShapes).string();
+  const std::string base = fs::absolute(kExample).string();
   const auto path = folder.Write("top.toml", "extends = [\"" + base +
                                                  "\"]\n[run]\ndir = "
                                                  "\"a \\\"b\\\" \\\\ \\t \\n \\u0001 \\u00e9\"\n");
@@ -347,7 +337,7 @@ TEST_CASE("strings of every kind survive the resolved text") {
 
 TEST_CASE("all mistakes are reported at once, sorted by place") {
   const auto errors =
-      ErrorsOf(kShapes, {"run.steps=0", "run.seed=-1", "modules.vision.heads=true"});
+      ErrorsOf(kExample, {"run.steps=0", "run.seed=-1", "modules.vision.heads=true"});
   CHECK(errors ==
         "--set modules.vision.heads=true: modules.vision.heads: expected a whole number of at "
         "least 1, got true\n"
@@ -363,20 +353,20 @@ TEST_CASE("an error about a divisor names those that there are, or the nearest")
 }
 
 TEST_CASE("a misfit is blamed on the key that was written later") {
-  CHECK(ErrorsOf(kShapes, {"modules.vision.patch_size=5"}) ==
+  CHECK(ErrorsOf(kExample, {"modules.vision.patch_size=5"}) ==
         "--set modules.vision.patch_size=5: modules.vision.patch_size: expected a divisor of "
         "modules.vision.image_size = 32, got 5; patch_size can be 1, 2, 4, 8, 16 or 32");
-  CHECK(ErrorsOf(kShapes, {"modules.vision.image_size=36"}) ==
+  CHECK(ErrorsOf(kExample, {"modules.vision.image_size=36"}) ==
         "--set modules.vision.image_size=36: modules.vision.image_size: expected a multiple of "
         "modules.vision.patch_size = 8, got 36");
-  CHECK(ErrorsOf(kShapes, {"modules.vision.ranks=4-8", "cluster.ranks=9"}) ==
+  CHECK(ErrorsOf(kExample, {"modules.vision.ranks=4-8", "cluster.ranks=9"}) ==
         "--set modules.vision.ranks=4-8: modules.vision.ranks: \"4-8\" are 5 ranks, but the layout "
         "dp 4 needs 4");
 }
 
 TEST_CASE("a damaged file is loaded or refused with messages, whatever the damage") {
   const Folder folder;
-  std::ifstream file(kShapes);
+  std::ifstream file(kExample);
   const std::string text{std::istreambuf_iterator<char>(file), {}};
   const std::string letters = "=[]{}\"'.,#\n\\ 019-_ae\xff\x01*";
   std::mt19937 random(11);
@@ -391,7 +381,7 @@ TEST_CASE("a damaged file is loaded or refused with messages, whatever the damag
     }
     // A different name each: file systems flush a file that is written over.
     const std::string name = "damaged" + std::to_string(round) + ".toml";
-    const std::string errors = ErrorsOf(folder.Write(name, damaged));
+    const std::string errors = ErrorsOf(folder.Write(name, damaged), {});
     refused += errors != "no error";
   }
   CHECK(refused > 300);

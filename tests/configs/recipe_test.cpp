@@ -2,15 +2,12 @@
 #include <catch2/catch.hpp>
 
 #include "configs/loader.hpp"
+#include "tests/configs/base.hpp"
 #include "tests/data/scratch_folder.hpp"
 
 namespace troupe {
 
 using Catch::Matchers::Contains;
-
-static constexpr const char* kBase = "tests/configs/base.toml";
-static constexpr const char* kSteps =
-    "tests/configs/example.toml";  // states steps and warmup_steps
 
 /// Whether the resolved text means the same configuration.
 static bool Survives(const LoadedConfig& loaded) {
@@ -19,25 +16,25 @@ static bool Survives(const LoadedConfig& loaded) {
 }
 
 TEST_CASE("epochs replace inherited steps, and steps inherited epochs") {
-  const LoadedConfig epochs = LoadConfig(kSteps, {"run.epochs=1.5"});
+  const LoadedConfig epochs = LoadConfig(kExample, {"run.epochs=1.5"});
   CHECK(epochs.config.run.epochs == 1.5);
   CHECK(epochs.config.run.steps == 0);  // until the rows are counted
   CHECK_THAT(epochs.resolved_toml, Contains("\nepochs = 1.5\n") && !Contains("\nsteps = "));
   CHECK(Survives(epochs));
-  const LoadedConfig steps = LoadConfig(kSteps, {"run.epochs=1.5", "run.steps=12"});
+  const LoadedConfig steps = LoadConfig(kExample, {"run.epochs=1.5", "run.steps=12"});
   CHECK_FALSE(steps.config.run.epochs);
   CHECK(steps.config.run.steps == 12);
   CHECK_THAT(steps.resolved_toml, Contains("\nsteps = 12\n") && !Contains("epochs"));
 }
 
 TEST_CASE("a warm-up ratio replaces inherited warm-up steps, and they the ratio") {
-  const LoadedConfig ratio = LoadConfig(kSteps, {"optimizer.warmup_ratio=0.03"});
+  const LoadedConfig ratio = LoadConfig(kExample, {"optimizer.warmup_ratio=0.03"});
   CHECK(ratio.config.optimizer.warmup_ratio == 0.03);
   CHECK_THAT(ratio.resolved_toml,
              Contains("\nwarmup_ratio = 0.03\n") && !Contains("\nwarmup_steps = "));
   CHECK(Survives(ratio));
   const LoadedConfig steps =
-      LoadConfig(kSteps, {"optimizer.warmup_ratio=0.03", "optimizer.warmup_steps=7"});
+      LoadConfig(kExample, {"optimizer.warmup_ratio=0.03", "optimizer.warmup_steps=7"});
   CHECK_FALSE(steps.config.optimizer.warmup_ratio);
   CHECK(steps.config.optimizer.warmup_steps == 7);
 }
@@ -81,15 +78,6 @@ TEST_CASE("schedules, grouping, logs and the peak of a device survive the resolv
   CHECK(loaded.config.log.tensorboard);
   CHECK(loaded.config.cluster.peak_tflops == 989.0);
   CHECK(Survives(loaded));
-}
-
-static std::string ErrorsOf(const std::vector<std::string>& overrides) {
-  try {
-    LoadConfig(kBase, overrides);
-  } catch (const ConfigErrors& errors) {
-    return errors.what();
-  }
-  return {};
 }
 
 TEST_CASE("a module may train adapters alone") {

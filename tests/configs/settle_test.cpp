@@ -7,23 +7,9 @@
 #include "configs/loader.hpp"
 #include "kinds/llama.hpp"
 #include "kinds/vit.hpp"
+#include "tests/configs/base.hpp"
 
 namespace troupe {
-
-namespace {
-
-const std::string kBase = "tests/configs/base.toml";  // 2 samples, 4 microbatches, dp 1
-
-std::string ErrorsOf(const std::vector<std::string>& overrides) {
-  try {
-    LoadConfig(kBase, overrides);
-  } catch (const ConfigErrors& errors) {
-    return errors.what();
-  }
-  return "no error";
-}
-
-}  // namespace
 
 TEST_CASE("microbatches follow from the global batch, whatever the replicas") {
   const LoadedConfig one = LoadConfig(kBase, {"schedule.global_batch=32"});

@@ -11,7 +11,7 @@
 namespace troupe {
 namespace {
 
-std::vector<std::int64_t> Ids(const Tokenizer& tokenizer, const std::string& text) {
+std::vector<std::int64_t> IdsIn(const Tokenizer& tokenizer, const std::string& text) {
   std::vector<std::int64_t> ids;
   for (const TextToken& token : tokenizer.Encode(text)) ids.push_back(token.id);
   return ids;
@@ -47,10 +47,10 @@ TEST_CASE("the byte tokenizer gives every byte its own id and place", "[data]") 
   const auto tokenizer = MakeTokenizer("bytes", {"<image>", "<audio>"});
   const auto tokens = tokenizer->Encode("a\xc3\xa9\n");
   REQUIRE(tokens.size() == 4);
-  CHECK(Ids(*tokenizer, "a\xc3\xa9\n") == std::vector<std::int64_t>{97, 0xc3, 0xa9, 10});
+  CHECK(IdsIn(*tokenizer, "a\xc3\xa9\n") == std::vector<std::int64_t>{97, 0xc3, 0xa9, 10});
   CHECK(tokens[2].begin == 2);
   CHECK(tokens[2].end == 3);
-  CHECK(Ids(*tokenizer, "").empty());
+  CHECK(IdsIn(*tokenizer, "").empty());
 }
 
 TEST_CASE("the byte tokenizer's other ids follow the bytes", "[data]") {
@@ -66,7 +66,7 @@ TEST_CASE("the byte tokenizer's other ids follow the bytes", "[data]") {
 
 TEST_CASE("placeholders in a text are never taken for placeholder tokens", "[data]") {
   const auto tokenizer = MakeTokenizer("bytes", {"<image>"});
-  for (const std::int64_t id : Ids(*tokenizer, "<image>")) CHECK(id < 256);
+  for (const std::int64_t id : IdsIn(*tokenizer, "<image>")) CHECK(id < 256);
 }
 
 TEST_CASE("a sentencepiece model's placeholders come after its pieces and a pad", "[data]") {
@@ -97,7 +97,7 @@ TEST_CASE("sentencepiece tokens know which bytes of the text they stand for", "[
   const auto file = folder.Write("words.model", ModelFile(kPieces));
   const auto tokenizer = MakeTokenizer("sentencepiece:" + file, {"<image>"});
   const auto tokens = tokenizer->Encode("red cat");
-  CHECK(Ids(*tokenizer, "red cat") == std::vector<std::int64_t>{3, 4, 5});
+  CHECK(IdsIn(*tokenizer, "red cat") == std::vector<std::int64_t>{3, 4, 5});
   REQUIRE(tokens.size() == 3);
   CHECK(tokens[0].begin == 0);
   CHECK(tokens[0].end == 3);

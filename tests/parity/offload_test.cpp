@@ -23,9 +23,9 @@ struct Bits {
   std::size_t most_away = 0;  ///< bytes of one shard
 };
 
-class Recording : public WrappedProgram {
+class BitsOfPasses : public WrappedProgram {
  public:
-  Recording(std::unique_ptr<StageProgram> inner, ShardAddress shard, std::shared_ptr<Bits> bits)
+  BitsOfPasses(std::unique_ptr<StageProgram> inner, ShardAddress shard, std::shared_ptr<Bits> bits)
       : WrappedProgram(std::move(inner)), shard_(std::move(shard)), bits_(std::move(bits)) {}
 
   void Offload(StateMovedCallback done) override {
@@ -66,7 +66,7 @@ std::shared_ptr<Bits> Run(Config config, Offload what) {
   auto bits = std::make_shared<Bits>();
   const Proof proof = Prove(config, [bits](ProgramFactory make) -> ProgramFactory {
     return [=](const ShardAddress& shard) -> std::unique_ptr<StageProgram> {
-      return std::make_unique<Recording>(make(shard), shard, bits);
+      return std::make_unique<BitsOfPasses>(make(shard), shard, bits);
     };
   });
   CHECK(proof.Objection() == "");
