@@ -1,5 +1,5 @@
-// What process 0 decides about a job and learns from it. Includes nothing of CAF: whoever starts and
-// watches jobs needs this, not the actor.
+// What process 0 decides about a job and learns from it. Includes nothing of CAF, so that code which
+// starts and watches jobs compiles without it.
 #pragma once
 
 #include <cstdint>
@@ -55,8 +55,8 @@ class JobObserver {
   virtual void OnUpdated(const Round&, TensorKind, const std::vector<TensorPiece>&) {}
   /// One line for the user; the job goes on.
   virtual void OnWarning(const std::string&) {}
-  /// Before JobDone, on success: the final parameters, with values that may be in other processes.
-  /// `fetch` brings those of a piece, or of some of its rows, and blocks meanwhile.
+  /// Before JobDone, on success: the final parameters, whose values may be in other processes.
+  /// `fetch` fetches those of a piece, or of some of its rows, and blocks meanwhile.
   virtual void OnFinished(const std::vector<TensorPiece>&, const FetchPiece& fetch) {
     static_cast<void>(fetch);
   }

@@ -50,13 +50,15 @@ std::map<std::string, Whole> CheckedTensors(const std::vector<TensorPiece>& piec
   return tensors;
 }
 
-void Copy(const TensorPiece& piece, const Buffer& whole) {
+/// Copies the values to their places in `whole`. Returns their number.
+std::int64_t Copy(const TensorPiece& piece, const Buffer& whole) {
   const std::size_t element = SizeOf(piece.value.dtype());
   ForEachRun(piece, [&](std::int64_t from, std::int64_t to, std::int64_t count) {
     std::memcpy(whole.data() + static_cast<std::size_t>(to) * element,
                 piece.value.data() + static_cast<std::size_t>(from) * element,
                 static_cast<std::size_t>(count) * element);
   });
+  return piece.value.num_elements();
 }
 
 /// The rows of the whole that a piece has.
@@ -91,12 +93,19 @@ void WriteInBands(const Whole& whole, const FetchPiece& fetch, const ByteSink& s
     Shape shape = whole.shape;
     shape[0] = rows.end - rows.begin;
     const Buffer bytes = Buffer::Allocate(shape, whole.dtype);
+    std::int64_t filled = 0;
     for (const TensorPiece& piece : whole.pieces) {
       const Interval own = RowsOf(piece);
       if (own.end <= rows.begin || own.begin >= rows.end) continue;
       TensorPiece part = Within(piece, rows);
       part.value = fetch(part);
-      Copy(part, bytes);
+      filled += Copy(part, bytes);
+    }
+    if (filled != bytes.num_elements()) {
+      Refuse(whole.pieces.front(), "its owners hold " + std::to_string(filled) +
+                                       " elements of rows " + std::to_string(rows.begin) + " to " +
+                                       std::to_string(rows.end) + ", expected " +
+                                       std::to_string(bytes.num_elements()));
     }
     sink({bytes.data(), bytes.num_bytes()});
   }
@@ -107,7 +116,7 @@ void WriteInBands(const Whole& whole, const FetchPiece& fetch, const ByteSink& s
 std::vector<NamedTensor> AssembleTensors(const std::vector<TensorPiece>& pieces) {
   std::vector<NamedTensor> result;
   for (const auto& [name, whole] : CheckedTensors(pieces)) {
-    result.push_back({name, Buffer::Allocate(whole.shape, whole.dtype)});
+    result.push_back({name, Buffer::Zeros(whole.shape, whole.dtype)});
     for (const TensorPiece& piece : whole.pieces) Copy(piece, result.back().value);
   }
   return result;

@@ -13,8 +13,9 @@ namespace troupe {
 /// outside of it, elements without an owner.
 std::vector<NamedTensor> AssembleTensors(const std::vector<TensorPiece>& pieces);
 
-/// The same tensors, each put together while it is written, some rows at a time, which alone are fetched.
-/// Throws like AssembleTensors, before anything is written.
+/// The same tensors. Each is put together while it is written, and fetched, a band of rows at a
+/// time. Throws like AssembleTensors: before anything is written, but when a band is if owners
+/// overlap.
 std::vector<TensorToWrite> TensorsToWrite(const std::vector<TensorPiece>& pieces,
                                           const FetchPiece& fetch);
 

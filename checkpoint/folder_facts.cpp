@@ -84,7 +84,7 @@ class Facts {
     part.prefix = names->body;
     Fill(
         wanted, [&](const std::string& name) { return OwnPart(kind, *names, name); }, part);
-    if (tied) {  // a second copy of the embedding, which export writes from that
+    if (tied) {  // a second copy of the embedding: export writes it again from that
       std::erase_if(part.unused,
                     [](const std::string& n) { return n.ends_with("lm_head.weight"); });
     }

@@ -87,9 +87,10 @@ std::vector<KeySpec> ModuleKeys() {
        {"alpha", &LoraConfig::alpha, kPositive, Otherwise{"twice the rank"},
         "What an adapter gives is multiplied by alpha / rank."},
        {"dropout", &LoraConfig::dropout, Range{.low = 0, .high = 1, .below_high = true}, kTuning,
-        "Share of an adapter's inputs that each training step takes as 0; the others are divided "
-        "by "
-        "1 - dropout. Which these are depends on seed, step, sample and feature, not on layouts."},
+        "Share of an adapter's inputs that a training step takes as 0; the others are divided by 1 "
+        "- "
+        "dropout. The choice depends on seed, step, sample, token, layer and feature, not on "
+        "layouts."},
        {"linears", &LoraConfig::linears, kLinearRoleWords, kWords,
         "The linear layers with an adapter: \"q\", \"k\", \"v\" and \"o\" of attention, and of the "
         "MLP \"gate\", \"up\" and \"down\", or \"fc1\" and \"fc2\" of an encoder."}});

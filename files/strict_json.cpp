@@ -50,8 +50,8 @@ nlohmann::json ParseStrictJson(const std::string& text, const std::string& subje
   }
 }
 
-nlohmann::json ParseOwnJson(const std::string& line) {
-  return Json::parse(line, nullptr, /*allow_exceptions=*/false);
+nlohmann::json ParseOwnJson(const std::string& text) {
+  return Json::parse(text, nullptr, /*allow_exceptions=*/false);
 }
 
 std::string QuoteText(const std::string& text) {

@@ -13,9 +13,9 @@ namespace troupe {
 nlohmann::json ParseStrictJson(const std::string& text, const std::string& subject,
                                int max_depth = 3);
 
-/// Parses a line that this program wrote. A line that was cut off is a discarded value, which is no
-/// object.
-nlohmann::json ParseOwnJson(const std::string& line);
+/// Parses what this program wrote. Text that was cut off becomes a discarded value, for which
+/// is_object() is false.
+nlohmann::json ParseOwnJson(const std::string& text);
 
 /// Throws std::runtime_error with `fault`, a fault of a file.
 [[noreturn]] void FailReading(const std::string& fault);

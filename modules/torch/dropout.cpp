@@ -42,11 +42,15 @@ RowDropout::RowDropout(const Config& config, const ModuleConfig& module)
 at::Tensor RowDropout::RowsOf(const ForwardPass& pass, const RowTable* table,
                               const at::Tensor& rows) const {
   if (!drops_ || !pass.train) return {};
+  if (table == nullptr) {
+    throw std::invalid_argument(
+        name_ + ": dropout of adapters: expected the samples of the rows, got none");
+  }
   const std::int64_t num_rows = rows.size(0);
   std::vector<std::int32_t> keys;
   keys.reserve(static_cast<std::size_t>(num_rows));
   const std::int64_t first = pass.first_microbatch * samples_per_microbatch_;
-  for (std::size_t i = 0; table != nullptr && i < table->samples.size(); ++i) {
+  for (std::size_t i = 0; i < table->samples.size(); ++i) {
     const std::int64_t part = reads_text_ ? 1 : table->rows[i];
     const std::int64_t whole = reads_text_ ? std::ssize(table->samples) : table->num_rows();
     const std::int64_t own = part == 0 ? 0 : part * num_rows / whole;
@@ -56,10 +60,9 @@ at::Tensor RowDropout::RowsOf(const ForwardPass& pass, const RowTable* table,
     }
   }
   if (std::ssize(keys) != num_rows) {
-    throw std::invalid_argument(
-        name_ + ": dropout of adapters: expected rows of " +
-        Counted(table == nullptr ? 0 : std::ssize(table->samples), "sample") + ", got " +
-        std::to_string(num_rows) + " that do not divide so");
+    throw std::invalid_argument(name_ + ": dropout of adapters: expected rows that divide among " +
+                                Counted(std::ssize(table->samples), "sample") + ", got " +
+                                std::to_string(num_rows));
   }
   return Upload(at::tensor(keys, at::kInt), rows.device());
 }

@@ -10,8 +10,8 @@
 
 namespace troupe {
 
-/// While it lives, adapters on this thread drop inputs of these rows. The autograd engine may
-/// compute a part again on another thread: see Recomputed.
+/// While it lives, adapters on this thread drop inputs of these rows. A recomputed part runs in the
+/// backward, when the scope has ended: Recomputed opens one with the rows of the forward.
 class DropoutScope {
  public:
   /// [M] int32 by DropoutRow, where the rows are; undefined: nothing is dropped.
@@ -32,9 +32,9 @@ class RowDropout {
  public:
   RowDropout(const Config& config, const ModuleConfig& module);
 
-  /// For the rows [M, ...] that enter the layers. Each sample of `table` has as many as any other
-  /// in a language model; in an encoder the share that it has of the table's rows. Undefined if
-  /// nothing is dropped in this pass. Throws std::invalid_argument for rows that do not divide so,
+  /// For the rows [M, ...] that enter the layers. In a language model all samples of `table` have
+  /// equally many, in an encoder in proportion to the table's rows. Undefined if nothing is dropped
+  /// in this pass. Throws std::invalid_argument for rows that do not divide so,
   /// or without a table.
   at::Tensor RowsOf(const ForwardPass& pass, const RowTable* table, const at::Tensor& rows) const;
 
@@ -46,7 +46,8 @@ class RowDropout {
   std::int64_t samples_per_microbatch_;
 };
 
-/// The features from `first` on that an adapter's rank has, [count] int32 by DropoutFeature.
+/// The features of an adapter's inputs from `first` on that this shard holds, [count] int32 by
+/// DropoutFeature.
 at::Tensor DropoutFeatures(const std::string& adapter, std::int64_t first, std::int64_t count,
                            const at::Device& device);
 

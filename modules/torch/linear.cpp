@@ -102,6 +102,36 @@ LinearWeights LoadLinears(const std::vector<std::string>& names, const ModuleCon
   return linear;
 }
 
+/// The product of an adapter's first weight with those of its inputs that are not dropped. Which
+/// these are is computed again in the backward: kept are x, which neighbours share, and nothing else.
+struct DroppedFunction : torch::autograd::Function<DroppedFunction> {
+  static at::Tensor forward(AutogradContext* context, const at::Tensor& x, const at::Tensor& a,
+                            const LinearRest& rest, const at::Tensor& rows,
+                            const at::Tensor& features, double share) {
+    at::Tensor y = Product(x.masked_fill(Dropped(rows, features, share), 0.0), a.t());
+    if (rest.cut == LinearCut::kInputs) rest.group->AllReduce(y);
+    context->save_for_backward({x, a, rows, features});
+    context->saved_data["share"] = share;
+    return y;
+  }
+
+  static variable_list backward(AutogradContext* context, const variable_list& gradients) {
+    const variable_list saved = context->get_saved_variables();
+    const double share = context->saved_data["share"].toDouble();
+    const at::Tensor& gradient = gradients[0];
+    at::Tensor x_gradient;
+    if (context->needs_input_grad(0)) {
+      x_gradient = Product(gradient, saved[1]);
+      x_gradient.masked_fill_(Dropped(saved[2], saved[3], share), 0.0);
+    }
+    RunOrDefer([gradient, saved, share] {
+      const at::Tensor kept = saved[0].masked_fill(Dropped(saved[2], saved[3], share), 0.0);
+      AddProduct(saved[1].mutable_grad(), gradient.t(), kept);
+    });
+    return {x_gradient, {}, {}, {}, {}, {}};
+  }
+};
+
 /// Adds what an adapter gives to y. Of a layer whose outputs are cut, A is whole and takes the whole
 /// input, so that only the gradient of its few outputs is summed; of one whose inputs are cut, its
 /// few outputs are.
@@ -111,9 +141,9 @@ static void AddAdapter(const at::Tensor& x, const AdapterWeights& adapter, Linea
   const LinearCut out = cut == LinearCut::kOutputs ? LinearCut::kOutputs : LinearCut::kNone;
   const at::Tensor& rows = DropoutScope::Rows();
   const bool drops = adapter.dropout > 0.0 && rows.defined();
-  const at::Tensor kept =
-      drops ? x.masked_fill(Dropped(rows, adapter.features, adapter.dropout), 0.0) : x;
-  const at::Tensor few = LinearFunction::apply(kept, adapter.a, LinearRest{{}, in, group});
+  const at::Tensor few = drops ? DroppedFunction::apply(x, adapter.a, LinearRest{{}, in, group},
+                                                        rows, adapter.features, adapter.dropout)
+                               : LinearFunction::apply(x, adapter.a, LinearRest{{}, in, group});
   const at::Tensor more = LinearFunction::apply(few, adapter.b, LinearRest{{}, out, group});
   // The inputs that are left make up for those that are not, here instead of one by one.
   const double scale = drops ? adapter.scale / (1.0 - adapter.dropout) : adapter.scale;

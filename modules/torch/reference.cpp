@@ -114,7 +114,7 @@ struct Reference::State {
 
   /// Runs every module once; returns the summed loss of all language models.
   Tensor Forward(const Inputs& whole, LossSums& sums) const;
-  /// Makes the adapters of `module` drop inputs in `step`; in none without one.
+  /// Makes the adapters of `module` drop inputs in `step`. Without a step they drop nothing.
   void SetDropout(const ModuleConfig& module, const Inputs& whole,
                   std::optional<std::int64_t> step);
   Tensor EncodeRows(const ModuleConfig& encoder, const Inputs& whole) const;

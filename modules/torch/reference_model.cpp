@@ -11,14 +11,20 @@ using at::Tensor;
 
 /// x [sequences, rows, features], with some of its numbers replaced by 0.
 static Tensor DropInputs(const Tensor& x, const Dropout& dropout, const std::string& adapter) {
+  if (x.dim() != 3 || x.size(0) != std::ssize(dropout.sequences)) {
+    Refuse(adapter + ": dropout of " + std::to_string(dropout.sequences.size()) +
+           " sequences, its inputs are " + ToString(x.sizes().vec()));
+  }
+  std::vector<std::uint32_t> features;
+  for (std::int64_t i = 0; i < x.size(2); ++i) features.push_back(DropoutFeature(adapter, i));
   const Tensor factors = at::empty(x.sizes(), at::kDouble);
   auto* next = factors.data_ptr<double>();
   for (const Dropout::Sequence& sequence : dropout.sequences) {
     for (std::int64_t row = 0; row < x.size(1); ++row) {
       const std::uint32_t own = DropoutRow(dropout.seed, dropout.step, sequence.sample,
                                            sequence.number * x.size(1) + row);
-      for (std::int64_t feature = 0; feature < x.size(2); ++feature) {
-        const bool drops = IsDropped(own, DropoutFeature(adapter, feature), dropout.share);
+      for (const std::uint32_t feature : features) {
+        const bool drops = IsDropped(own, feature, dropout.share);
         *next++ = drops ? 0.0 : 1.0 / (1.0 - dropout.share);
       }
     }

@@ -303,7 +303,10 @@ Setups Recipes() {
 Setups WithAdapters() {
   const auto full = Recompute::kFull;
   return {
-      Setup(Disjoint({.dp = 2}), {.tp = 2, .pp = 2}).Adapters("language", 0.0).Frozen("vision"),
+      Setup(Disjoint({.dp = 2}), {.tp = 2, .pp = 2})
+          .Adapters("language", 0.0)
+          .Frozen("vision")
+          .Quick(),
       Setup(Disjoint({.dp = 2}), {.tp = 2, .pp = 2}).Adapters("language", 0.25).Quick().Float32(),
       Setup(Disjoint({.tp = 2, .pp = 2}), {.dp = 2}).Adapters("vision", 0.4).Portable(),
       Setup(Disjoint({.dp = 3}), {.dp = 2}).Adapters("vision", 0.25).Adapters("language", 0.1),
