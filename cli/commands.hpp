@@ -8,7 +8,7 @@
 #include "app/exit_code.hpp"
 #include "app/handed_config.hpp"
 
-namespace CLI {
+namespace CLI {  // NOLINT(readability-identifier-naming)
 class App;
 }
 
