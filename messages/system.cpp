@@ -16,8 +16,8 @@
 namespace troupe {
 namespace {
 
-/// add_message_type without vectors and streams of the type, which nobody sends and which take twice
-/// as long to compile.
+/// Registers the type alone. CAF's add_message_type also registers vectors and streams of it. Nobody
+/// sends those, and they more than double the time to compile.
 template <class Message>
 void Register(caf::actor_system_config& config, const std::string& name) {
   const auto make = &caf::make_type_erased_value<Message>;
