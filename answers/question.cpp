@@ -213,7 +213,7 @@ Prompt PromptOfQuestion(const QuestionList& list, std::size_t index, const Sampl
       throw FaultError(list.set.file, row.Fault(FaultKind::kItem, error.what()));
     };
     prompt.items.push_back({encoders[field], ReadItems(format.items[field], files, failed),
-                            std::move(sample.positions[field])});
+                            std::move(sample.positions[field]), std::move(sample.newlines[field])});
   }
   return prompt;
 }

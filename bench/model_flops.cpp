@@ -25,7 +25,7 @@ StepShape ShapeOf(const Config& config) {
     shape.labels += whole.labels.as<std::int64_t>()[i] != kNoLabel;
   }
   for (const auto& [module, items] : whole.fields) {
-    shape.items[module] = std::ssize(items.lengths);
+    shape.lengths[module] = items.values.shape().at(0);
   }
   return shape;
 }
@@ -37,7 +37,7 @@ int Print(const std::string& path, const std::vector<std::string>& overrides) {
   out["samples"] = shape.samples;
   out["tokens"] = shape.samples * shape.tokens;
   out["labels"] = shape.labels;
-  out["images"] = shape.items;
+  out["images"] = shape.lengths;
   const auto parts = StepFlops(config, shape);
   for (const PartFlops& part : parts) {
     out["parts"][part.name] = {{"forward", part.flops.forward}, {"backward", part.flops.backward}};

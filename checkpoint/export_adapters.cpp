@@ -147,7 +147,16 @@ ExportPlan PlanAdapters(const Config& config, const SavedParameters& saved) {
     for (const ModuleConfig& module : config.modules) {
       if (module.lora) folder.AddModule(module, module.model.kind().foreign_in_memory);
     }
-    if (Trains(config.edges.front())) folder.AddProjector(config.edges.front());
+    const EdgeConfig& edge = config.edges.front();
+    if (Trains(edge)) {
+      if (HasNewline(config, edge)) {
+        throw std::invalid_argument(
+            "--adapters apart: PEFT has no place for " + NewlineName(edge) +
+            ", which was trained with the projector; export it merged, or keep edges." + edge.from +
+            "." + edge.to + ".through frozen");
+      }
+      folder.AddProjector(edge);
+    }
     plan.folders = {std::move(folder).Finish("", nullptr)};
     return plan;
   }

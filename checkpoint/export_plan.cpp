@@ -40,7 +40,7 @@ class Planner {
       plan_.folders = {Alone(config_.modules.front(), "")};
       plan_.reason.clear();
     } else if (plan_.reason.empty()) {
-      plan_.model = "LlavaForConditionalGeneration";
+      plan_.model = LlavaClass(*FindModule(config_, config_.edges.front().from).model);
       plan_.folders = {Whole()};
     } else {
       for (const ModuleConfig& module : config_.modules) {
@@ -177,6 +177,7 @@ class Planner {
     for (const auto& [own, spec] : parameters_) {
       if (!own.starts_with(part)) continue;
       const std::string rest = own.substr(part.size());
+      const std::string written = rest == kNewline ? rest : prefix + rest;
       StoredType type = WrittenType(config_.run.precision);
       const TensorEntry* entry = nullptr;
       const TensorFile* file = nullptr;
@@ -193,12 +194,12 @@ class Planner {
         }
       }
       const bool copied = entry != nullptr && !saved_.Has(own) && spec.frozen;
-      tensors.push_back(copied ? ExportedTensor{.name = prefix + rest,
+      tensors.push_back(copied ? ExportedTensor{.name = written,
                                                 .type = type,
                                                 .shape = entry->shape,
                                                 .source = file,
                                                 .source_entry = entry}
-                               : Saved(prefix + rest, own, type));
+                               : Saved(written, own, type));
     }
   }
 
@@ -264,6 +265,11 @@ class Planner {
     AddModule(vision, &vision.model.kind().foreign_in_whole, tensors);
     AddProjector(edge, "multi_modal_projector.", tensors);
     AddModule(language, &language.model.kind().foreign_in_whole, tensors);
+    if (!HasNewline(config_, edge)) {  // that of a LLaVA-NeXT would be unknown to a LLaVA
+      for (const char* const name : {"image_newline", "model.image_newline"}) {
+        taken_.insert({whole, name});
+      }
+    }
     if (!whole.empty()) AddUnused(whole, tensors);
     result.files = Divide(std::move(tensors), whole.empty() ? nullptr : &Source(whole));
     AddImageProcessor(vision, result);

@@ -188,6 +188,10 @@ class Folders {
     for (const auto& [name, spec] : AllParameters(config)) {
       if (spec.from_folder) in_folders_.insert(name);
     }
+    for (const EdgeConfig& edge : config.edges) {
+      if (!HasNewline(config, edge) || !edge.through->weights) continue;
+      if (NewlineIn(Open(*edge.through->weights))) in_folders_.insert(NewlineName(edge));
+    }
   }
 
   /// Returns where the parameter `own` ("language.norm.weight") comes from; nothing if its module or
@@ -225,8 +229,13 @@ class Folders {
                                 NameIn(kind.foreign_names.back(), kind.foreign_probe));
   }
 
+  static std::optional<std::string> NewlineIn(const WeightsFolder& folder) {
+    return ForeignNewlineName([&](const std::string& tensor) { return folder.Has(tensor); });
+  }
+
   static std::string NameOfProjector(ProjectorKind kind, const WeightsFolder& folder,
                                      std::string_view own) {
+    if (own == kNewline) return NewlineIn(folder).value_or(std::string(kNewline));
     const auto name = ForeignProjectorName(
         kind, own, [&](const std::string& tensor) { return folder.Has(tensor); });
     if (name) return *name;

@@ -63,6 +63,11 @@ struct Printer {
   std::string operator()(const std::array<double, 3>* field) const {
     return "[" + Listed(*field, ", ", NumberText) + "]";
   }
+  std::string operator()(const std::vector<TileGrid>* field) const {
+    if (field->empty()) return {};
+    return "[" + Listed(*field, ", ", [](const TileGrid& grid) { return Quoted(ToString(grid)); }) +
+           "]";
+  }
   std::string operator()(const Betas& betas) const {
     return "[" + NumberText(*betas.first) + ", " + NumberText(*betas.second) + "]";
   }

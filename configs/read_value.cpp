@@ -312,6 +312,30 @@ static Refused ReadChannels(const KeySpec& key, const TomlValue& value, const Sl
   return {};
 }
 
+/// Returns the grid that "2x1" names, if it names one.
+static std::optional<TileGrid> ParseGrid(std::string_view text) {
+  TileGrid grid;
+  const char* const end = text.data() + text.size();
+  const auto [cross, error] = std::from_chars(text.data(), end, grid.rows);
+  if (error != std::errc() || cross == end || *cross != 'x') return std::nullopt;
+  const auto [rest, failure] = std::from_chars(cross + 1, end, grid.columns);
+  const auto good = [](std::int64_t side) { return side >= 1 && side <= kMaxGridSide; };
+  const bool whole = failure == std::errc() && rest == end;
+  return whole && good(grid.rows) && good(grid.columns) ? std::optional(grid) : std::nullopt;
+}
+
+static Refused ReadGrids(const KeySpec& key, const TomlValue& value, const Slot& slot) {
+  if (!value.Is(Kind::kArray) || value.items.empty()) return Refuse(key, value);
+  std::vector<TileGrid> grids;
+  for (const auto& item : value.items) {
+    const auto grid = ParseGrid(item.Is(Kind::kString) ? item.string : "");
+    if (!grid) return Refuse(key, item);
+    grids.push_back(*grid);
+  }
+  *std::get<std::vector<TileGrid>*>(slot) = std::move(grids);
+  return {};
+}
+
 static Refused ReadAxes(const KeySpec& key, const TomlValue& value, const Slot& slot) {
   if (!value.Is(Kind::kArray) || value.items.size() != 4) return Refuse(key, value);
   AxisOrder order{};
@@ -381,6 +405,7 @@ constexpr auto kForms = std::to_array<ValueForm>({
     {ReadWindow, "\"step\" or a whole number (microbatches) of at least 1"},
     {ReadBetas, "two numbers of at least 0 and below 1"},
     {ReadChannels, "three numbers: red, green, blue"},
+    {ReadGrids, "a list of grids, rows x columns from 1 to 16, like [\"1x2\", \"2x1\"]"},
     {ReadAxes, "\"tp\", \"cp\", \"dp\" and \"pp\" once each, fastest first"},
     {SkipFiles, "a list of files"},
     {ReadNodeCount, "a whole number (nodes) of at least 1, or [[cluster.nodes]] tables"},

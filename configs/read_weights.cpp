@@ -137,6 +137,15 @@ class FolderReader {
     return data != nullptr && data->value.Find("image_fit") != nullptr;
   }
 
+  /// Removes from a folder's `table` what the fit that `module` or `data` states replaces.
+  void DropReplacedFit(const TomlValue& module, TomlValue& table) const {
+    const TomlEntry* const data = tree_.Find("data");
+    const std::string own = StringAt(module, "image_fit");
+    const std::string fit = own.empty() && data ? StringAt(data->value, "image_fit") : own;
+    if (!fit.empty() && fit != "anyres") table.Erase("image_grids");
+    if (FitStated()) table.Erase("image_fit");  // SettleImages fills it
+  }
+
   bool FeedsAnother(const std::string& module) {
     return std::ranges::any_of(
         Edges(), [&](const TomlValue* edge) { return StringAt(*edge, "from") == module; });
@@ -197,7 +206,7 @@ class FolderReader {
       FolderModule read =
           ReadFolderModule(folder, word == nullptr ? nullptr : *kind, FeedsAnother(module.key));
       TomlValue table = TableOf(read);
-      if (FitStated()) table.Erase("image_fit");  // SettleImages fills it
+      DropReplacedFit(module.value, table);
       Merge(table, std::move(module.value));
       module.value = std::move(table);
       folders_.push_back({module.key, folder, std::move(read.defaulted), std::move(read.images)});

@@ -28,7 +28,20 @@ void FillDefaults(Config& config, const Report& report) {
   }
 }
 
-void SettleImages(Config& config, const ShapingInputs& inputs, Report& report) {
+/// The one fit that has grids gets LLaVA-NeXT's if none are stated.
+static void SettleGrids(const std::string& key, ImageRecipe& recipe, Report& report) {
+  if (!report.Good({key})) return;
+  if (recipe.has_tiles()) {
+    if (recipe.grids.empty()) recipe.grids = kUsualGrids;
+  } else if (!recipe.grids.empty()) {
+    report.Add(key, "expected none, since image_fit = " +
+                        Quoted(kImageFitWords[static_cast<std::size_t>(recipe.fit)]) +
+                        " cuts no tiles");
+  }
+}
+
+/// Sets the fit of every module that reads images to `inputs.image_fit`, if it is stated.
+static void SettleFit(Config& config, const ShapingInputs& inputs, Report& report) {
   const std::string all = "data.image_fit";
   if (!inputs.image_fit || !report.Good({all})) return;
   const auto stated = [](const std::string& key, ImageFit fit) {
@@ -43,6 +56,15 @@ void SettleImages(Config& config, const ShapingInputs& inputs, Report& report) {
     report.Add(report.Later(key, all), "expected one of " + stated(all, *inputs.image_fit) +
                                            " and " + stated(key, recipe->fit) +
                                            ", or both to agree");
+  }
+}
+
+void SettleImages(Config& config, const ShapingInputs& inputs, Report& report) {
+  SettleFit(config, inputs, report);
+  for (ModuleConfig& module : config.modules) {
+    if (ImageRecipe* const recipe = module.model->images()) {
+      SettleGrids(KeyOf(module, "image_grids"), *recipe, report);
+    }
   }
 }
 

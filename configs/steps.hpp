@@ -46,7 +46,8 @@ void FillNodes(ClusterConfig& cluster);
 void FillDefaults(Config& config, const Report& report);
 
 /// Sets the fit of every module that reads images to `inputs.image_fit`, if it is stated. Reports a
-/// module that states another one.
+/// module that states another one. Fills the grids of tiles, and reports those of modules without
+/// tiles.
 void SettleImages(Config& config, const ShapingInputs& inputs, Report& report);
 
 /// Sets the microbatches from `inputs.global_batch`. Reports a batch that is not a multiple of a

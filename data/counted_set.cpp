@@ -81,6 +81,7 @@ void Measure(const LlavaRow& row, const SampleFormat& format, CountedSet& counte
   const Sample sample = BuildSample(counted.set, row, format);
   counted.num_labels.back() = sample.num_labels();
   counted.num_tokens.back() = std::ssize(sample.tokens);
+  std::ranges::copy(sample.lengths, counted.lengths.end() - std::ssize(sample.lengths));
   counted.most_tokens = std::max(counted.most_tokens, sample.num_uncut_tokens);
   if (sample.cut()) ++counted.num_cut;
   const auto empty = [](const std::vector<std::string>& files) { return files.empty(); };
@@ -101,6 +102,7 @@ CountedSet CountSet(const std::string& file, const SampleFormat& format, FileDep
   for (LlavaRow& row : counted.set.rows) {
     counted.num_labels.push_back(0);
     counted.num_tokens.push_back(0);
+    counted.lengths.resize(counted.lengths.size() + format.fields.size(), 0);
     if (!row.usable) {
       report(*fault++);
       continue;

@@ -141,7 +141,7 @@ Decoded DecodeGif(std::span<const std::uint8_t> bytes, ImagePart part) {
   if (std::int64_t{image.width} * image.height > kMaxImagePixels) {
     FailGif("more than 64 million pixels");
   }
-  if (part == ImagePart::kSize) return decoded;
+  if (part != ImagePart::kPixels) return decoded;  // it has no orientation
   const auto colours = ColoursOf(gif);
   const Rgb free = colours[transparent.value_or(0)];
   const std::size_t num_pixels =

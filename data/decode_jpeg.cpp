@@ -81,7 +81,7 @@ constexpr int kMetadata = JPEG_APP0 + 1;
 void ReadHeader(std::span<const std::uint8_t> bytes, ImagePart part, Decoder& whole, Image& image) {
   jpeg_decompress_struct& decoder = whole.codec;
   jpeg_create_decompress(&decoder);
-  if (part == ImagePart::kPixels) jpeg_save_markers(&decoder, kMetadata, 0xffff);
+  if (part != ImagePart::kSize) jpeg_save_markers(&decoder, kMetadata, 0xffff);
   decoder.progress = &whole.progress;
   jpeg_mem_src(&decoder, bytes.data(), static_cast<unsigned long>(bytes.size()));
   jpeg_read_header(&decoder, TRUE);
@@ -139,6 +139,7 @@ bool Decode(std::span<const std::uint8_t> bytes, ImagePart part, Decoder& whole,
   if (part == ImagePart::kSize) return true;
   jpeg_decompress_struct& decoder = whole.codec;
   decoded.orientation = OrientationOf(decoder);
+  if (part == ImagePart::kOrientation) return true;
   const bool ink = decoder.num_components == 4;
   decoder.out_color_space = ink ? JCS_CMYK : JCS_RGB;  // libjpeg converts YCCK to CMYK
   jpeg_start_decompress(&decoder);

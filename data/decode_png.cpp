@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <array>
 #include <csetjmp>
 #include <cstdio>
@@ -117,12 +118,43 @@ int OrientationOf(const Reader& reader) {
   return has ? OrientationIn({exif, num_bytes}, xmp) : OrientationIn(raw, xmp);
 }
 
+/// Returns the file as if all chunks stood before its pixels, of which it has none. A chunk is its size,
+/// its name of four letters, as many bytes, and a checksum.
+std::vector<std::uint8_t> WithPixelsLast(std::span<const std::uint8_t> bytes) {
+  constexpr std::size_t kSignature = 8;
+  constexpr std::size_t kAround = 12;  // bytes of a chunk besides its own
+  std::vector<std::uint8_t> output(bytes.begin(),
+                                   bytes.begin() + std::min(kSignature, bytes.size()));
+  bytes = bytes.subspan(output.size());
+  const auto take = [&](std::size_t size) {
+    if (size > bytes.size()) throw ImageError("not a usable png: the file is cut short");
+    return bytes.first(size);
+  };
+  for (bool ends = false; !ends;) {
+    const auto start = take(kAround);
+    const std::uint32_t size = std::uint32_t{start[0]} << 24 | std::uint32_t{start[1]} << 16 |
+                               std::uint32_t{start[2]} << 8 | start[3];
+    const std::string_view name(reinterpret_cast<const char*>(start.data()) + 4, 4);
+    ends = name == "IEND";
+    const auto chunk = take(kAround + size);
+    if (name != "IDAT" && !ends) output.insert(output.end(), chunk.begin(), chunk.end());
+    bytes = bytes.subspan(chunk.size());
+  }
+  const std::string_view no_pixels("\0\0\0\0IDAT", 8);
+  output.insert(output.end(), no_pixels.begin(), no_pixels.end());
+  return output;
+}
+
 /// Fills `decoded`. Returns false with a reason in the source of `reader`.
 bool Decode(ImagePart part, Reader& reader, Decoded& decoded) {
   if (setjmp(png_jmpbuf(reader.png)) != 0) return false;
   Image& image = decoded.image;
   ReadHeader(reader, image);
   if (part == ImagePart::kSize) return true;
+  if (part == ImagePart::kOrientation) {
+    decoded.orientation = OrientationOf(reader);
+    return true;
+  }
   RequestRgb(reader.png);
   png_read_update_info(reader.png, reader.info);
   const std::size_t row_bytes = static_cast<std::size_t>(image.width) * 3;
@@ -140,7 +172,9 @@ bool Decode(ImagePart part, Reader& reader, Decoded& decoded) {
 }  // namespace
 
 Decoded DecodePng(std::span<const std::uint8_t> bytes, ImagePart part) {
-  Source source{bytes};
+  std::vector<std::uint8_t> reordered;
+  if (part == ImagePart::kOrientation) reordered = WithPixelsLast(bytes);
+  Source source{reordered.empty() ? bytes : reordered};
   Reader reader(source);
   Decoded decoded;
   if (Decode(part, reader, decoded)) return decoded;

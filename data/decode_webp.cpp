@@ -75,6 +75,7 @@ Decoded DecodeWebp(std::span<const std::uint8_t> bytes, ImagePart part) {
   CheckPixels(width, height);
   Decoded decoded = {{static_cast<int>(width), static_cast<int>(height), {}},
                      OrientationOf(file.get())};
+  if (part == ImagePart::kOrientation) return decoded;
   // Where an animation's first frame leaves the canvas free, it is black.
   decoded.image.pixels.resize(static_cast<std::size_t>(width * height * 3));
   WebPIterator frame;

@@ -111,17 +111,18 @@ ImageFacts FactsOf(std::span<const std::uint8_t> bytes, ImagePart decoded) {
   return {FormatOf(bytes), image.width, image.height};
 }
 
-/// Reads the first bytes only, unless long metadata precede the size.
-ImageFacts ReadFacts(const std::string& file, std::uintmax_t size) {
+/// Calls `decode` with the first bytes only, unless it throws for want of more.
+template <class Decode>
+auto FromHeader(const std::string& file, std::uintmax_t size, Decode decode) {
   if (size > kHeaderBytes) {
     const std::vector<std::uint8_t> start = ReadBytes(file, kHeaderBytes);
     static_cast<void>(FormatOf(start));  // an error of the format is final
     try {
-      return FactsOf(start, ImagePart::kSize);
+      return decode(start);
     } catch (const ImageError&) {
     }
   }
-  return FactsOf(ReadBytes(file, size), ImagePart::kSize);
+  return decode(ReadBytes(file, size));
 }
 
 /// Prefixes errors of `action` with the file's name.
@@ -150,18 +151,72 @@ Image ReadImage(const std::string& file) {
 ImageFacts CheckImage(const std::string& file, bool decode) {
   return WithName(file, [&] {
     const std::uintmax_t size = SizeOf(file);
-    return decode ? FactsOf(ReadBytes(file, size), ImagePart::kPixels) : ReadFacts(file, size);
+    if (decode) return FactsOf(ReadBytes(file, size), ImagePart::kPixels);
+    return FromHeader(file, size, [](const std::vector<std::uint8_t>& bytes) {
+      return FactsOf(bytes, ImagePart::kSize);
+    });
   });
 }
 
-void ToPixels(const Image& image, const ImageField& field, std::span<float> output) {
-  const ImageRecipe& recipe = field.recipe();
-  const std::vector<std::uint8_t> square = FitIntoSquare(image, field.size(), recipe);
-  const std::size_t num_pixels = square.size() / 3;
-  if (output.size() != square.size()) {
-    throw std::invalid_argument("image: expected room for " + std::to_string(square.size()) +
-                                " numbers, got " + std::to_string(output.size()));
+PixelSize ReadUprightSize(const std::string& file) {
+  return WithName(file, [&] {
+    return FromHeader(file, SizeOf(file), [](const std::vector<std::uint8_t>& bytes) {
+      const auto [image, orientation] = Decode(bytes, ImagePart::kOrientation);
+      return IsTurned(orientation) ? PixelSize{image.width, image.height}
+                                   : PixelSize{image.height, image.width};
+    });
+  });
+}
+
+TileGrid GridOf(const ImageField& field, PixelSize image) {
+  return ChooseGrid(image, field.size(), field.recipe().grids);
+}
+
+namespace {
+
+/// The pixels of an image, [height, width, 3], in the middle of black ones.
+std::vector<std::uint8_t> Framed(std::span<const std::uint8_t> pixels, PixelSize size,
+                                 PixelSize frame) {
+  const auto bytes = [](std::int64_t num_pixels) {
+    return static_cast<std::size_t>(num_pixels * 3);
+  };
+  std::vector<std::uint8_t> output(bytes(frame.height * frame.width), 0);
+  const std::int64_t top = (frame.height - size.height) / 2;
+  const std::int64_t left = (frame.width - size.width) / 2;
+  for (std::int64_t y = 0; y < size.height; ++y) {
+    std::ranges::copy(pixels.subspan(bytes(y * size.width), bytes(size.width)),
+                      output.data() + bytes((top + y) * frame.width + left));
   }
+  return output;
+}
+
+/// Returns the squares of an image, [squares, size, size, 3].
+std::vector<std::uint8_t> SquaresOf(const Image& image, const ImageField& field) {
+  const ImageRecipe& recipe = field.recipe();
+  const std::int64_t side = field.size();
+  if (!recipe.has_tiles()) return FitIntoSquare(image, side, recipe);
+  std::vector<std::uint8_t> squares = Resized(image, {side, side}, recipe.resampling);
+  const PixelSize whole{image.height, image.width};
+  const TileGrid grid = GridOf(field, whole);
+  const PixelSize frame{grid.rows * side, grid.columns * side};
+  const PixelSize inside = SizeInside(whole, frame);
+  const std::vector<std::uint8_t> framed =
+      Framed(Resized(image, inside, recipe.resampling), inside, frame);
+  const auto row_bytes = static_cast<std::size_t>(side * 3);
+  for (std::int64_t tile = 0; tile < grid.num_tiles(); ++tile) {
+    for (std::int64_t y = 0; y < side; ++y) {
+      const std::int64_t row =
+          (tile / grid.columns * side + y) * grid.columns + tile % grid.columns;
+      const auto begin = framed.begin() + static_cast<std::ptrdiff_t>(row * side * 3);
+      squares.insert(squares.end(), begin, begin + static_cast<std::ptrdiff_t>(row_bytes));
+    }
+  }
+  return squares;
+}
+
+/// Divides by 255 and normalises a square, [pixels, 3] to [3, pixels].
+void Normalise(std::span<const std::uint8_t> square, const ImageRecipe& recipe, float* output) {
+  const std::size_t num_pixels = square.size() / 3;
   for (std::size_t channel = 0; channel < 3; ++channel) {
     // The order and the types of these steps are those of transformers.
     const auto mean = static_cast<float>(recipe.mean[channel]);
@@ -174,6 +229,20 @@ void ToPixels(const Image& image, const ImageField& field, std::span<float> outp
     for (std::size_t i = 0; i < num_pixels; ++i) {
       output[channel * num_pixels + i] = normalised[square[3 * i + channel]];
     }
+  }
+}
+
+}  // namespace
+
+void ToPixels(const Image& image, const ImageField& field, std::span<float> output) {
+  const std::vector<std::uint8_t> squares = SquaresOf(image, field);
+  if (output.size() != squares.size()) {
+    throw std::invalid_argument("image: expected room for " + std::to_string(squares.size()) +
+                                " numbers, got " + std::to_string(output.size()));
+  }
+  const auto size = static_cast<std::size_t>(NumElements(field.row_shape()));
+  for (std::size_t begin = 0; begin < squares.size(); begin += size) {
+    Normalise(std::span(squares).subspan(begin, size), field.recipe(), output.data() + begin);
   }
 }
 

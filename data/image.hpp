@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "data/tiles.hpp"
 #include "kinds/field.hpp"
 
 namespace troupe {
@@ -54,9 +55,15 @@ Image ReadImage(const std::string& file);
 /// decodes. Errors begin with the file's name.
 ImageFacts CheckImage(const std::string& file, bool decode);
 
-/// Fits the image into the field's square, divides by 255 and normalises, in float32 as the image
+/// Returns the size of `ReadImage(file)` without decoding pixels. Errors begin with the file's name.
+PixelSize ReadUprightSize(const std::string& file);
+
+/// Returns the grid over which an image of that size lies. The field's images are cut into tiles.
+TileGrid GridOf(const ImageField& field, PixelSize image);
+
+/// Fits the image into the field's squares, divides by 255 and normalises, in float32 as the image
 /// processors of transformers do.
-///   output   [3, size, size] float32
+///   output   [squares, 3, size, size] float32
 void ToPixels(const Image& image, const ImageField& field, std::span<float> output);
 
 }  // namespace troupe

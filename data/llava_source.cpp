@@ -64,18 +64,22 @@ RowTable EncoderRows(std::span<const NumberedSample> samples, std::size_t encode
   return table;
 }
 
-/// Returns the destinations of the rows of encoder `encoder`: [rows] int64, b * T + t with
-/// `num_tokens` = T.
-Buffer Positions(std::span<const NumberedSample> samples, std::size_t encoder,
-                 std::int64_t num_tokens) {
-  Buffer positions = Buffer::Allocate({EncoderRows(samples, encoder).num_rows()}, DType::kInt64);
-  auto* next = positions.as<std::int64_t>();
+/// Returns `places` of every sample for encoder `encoder`: [n] int64, b * T + t with `num_tokens` = T.
+/// A place of -1 stays.
+Buffer InBatch(std::span<const NumberedSample> samples,
+               std::vector<std::vector<std::int64_t>> Sample::*places, std::size_t encoder,
+               std::int64_t num_tokens) {
+  std::vector<std::int64_t> all;
   std::int64_t begin = 0;
   for (const NumberedSample& each : samples) {
-    for (const std::int64_t t : each.sample.positions[encoder]) *next++ = begin + t;
+    for (const std::int64_t t : (each.sample.*places)[encoder]) {
+      all.push_back(t < 0 ? t : begin + t);
+    }
     begin += num_tokens;
   }
-  return positions;
+  Buffer buffer = Buffer::Allocate({std::ssize(all)}, DType::kInt64);
+  std::ranges::copy(all, buffer.as<std::int64_t>());
+  return buffer;
 }
 
 }  // namespace
@@ -198,7 +202,7 @@ std::vector<StepShape> LlavaSource::ShapesOf(const Round& round) const {
     StepShape& shape = shapes.emplace_back(StepShape{
         .samples = 1, .tokens = counted.num_tokens[at], .labels = counted.num_labels[at]});
     for (std::size_t i = 0; i < encoders_.size(); ++i) {
-      shape.items[encoders_[i]->name] = std::ssize(counted.set.rows[at].files[i]);
+      shape.lengths[encoders_[i]->name] = counted.lengths[at * encoders_.size() + i];
     }
   }
   return shapes;
@@ -263,7 +267,11 @@ LlavaSource::Samples LlavaSource::SamplesOf(const ModuleConfig& module, int dp, 
 
 void LlavaSource::AddEdge(const Samples& samples, std::size_t encoder, Inputs& inputs) const {
   const std::string& name = encoders_[encoder]->name;
-  inputs.positions[name] = Positions(samples, encoder, inputs.tokens.shape()[1]);
+  const std::int64_t num_tokens = inputs.tokens.shape()[1];
+  inputs.positions[name] = InBatch(samples, &Sample::positions, encoder, num_tokens);
+  if (encoders_[encoder]->model->tile_side() > 0) {
+    inputs.newlines[name] = InBatch(samples, &Sample::newlines, encoder, num_tokens);
+  }
   inputs.expected[name] = EncoderRows(samples, encoder);
 }
 

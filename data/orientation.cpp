@@ -108,7 +108,7 @@ int OrientationIn(std::span<const std::uint8_t> exif, std::string_view xmp) {
 Image Upright(Image image, int orientation) {
   if (orientation == 1) return image;
   // 5 to 8 exchange rows and columns, and some read them from the other end.
-  const bool transposed = orientation >= 5;
+  const bool transposed = IsTurned(orientation);
   const bool from_right =
       orientation == 2 || orientation == 3 || orientation == 7 || orientation == 8;
   const bool from_bottom =

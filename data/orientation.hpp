@@ -15,6 +15,9 @@ namespace troupe {
 ///   xmp    XML, which counts if `exif` has no orientation
 int OrientationIn(std::span<const std::uint8_t> exif, std::string_view xmp);
 
+/// Returns whether width and height change places in an upright image.
+constexpr bool IsTurned(int orientation) { return orientation >= 5; }
+
 /// Returns the image upright: mirrored and turned as `orientation` says.
 Image Upright(Image image, int orientation);
 

@@ -10,7 +10,14 @@ class ImagePreprocessor final : public Preprocessor {
  public:
   explicit ImagePreprocessor(const ImageField& field) : field_(field) {}
 
-  std::int64_t LengthOf(const std::string& /*file*/) const override { return 1; }
+  std::int64_t LengthOf(const std::string& file) const override {
+    return field_.recipe().has_tiles() ? 1 + GridOf(field_, ReadUprightSize(file)).num_tiles() : 1;
+  }
+  ItemPlaces PlacesOf(const std::string& file, const ModelConfig& encoder) const override {
+    if (!field_.recipe().has_tiles()) return Preprocessor::PlacesOf(file, encoder);
+    const PixelSize size = ReadUprightSize(file);
+    return PlacesOfTiles(size, GridOf(field_, size), encoder.tile_side());
+  }
   void Read(const std::string& file, std::span<float> output) const override {
     ToPixels(ReadImage(file), field_, output);
   }
@@ -34,6 +41,11 @@ std::vector<PreprocessorMaker>& Makers() {
 }
 
 }  // namespace
+
+ItemPlaces Preprocessor::PlacesOf(const std::string& file, const ModelConfig& encoder) const {
+  const std::int64_t length = LengthOf(file);
+  return PlacesInOrder(length, encoder.RowsOf(length));
+}
 
 std::unique_ptr<const Preprocessor> MakePreprocessor(const Field& field) {
   for (const PreprocessorMaker make : Makers()) {

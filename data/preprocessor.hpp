@@ -8,7 +8,8 @@
 #include <string>
 
 #include "data/image.hpp"
-#include "kinds/field.hpp"
+#include "data/tiles.hpp"
+#include "kinds/kind.hpp"
 
 namespace troupe {
 
@@ -19,6 +20,8 @@ class Preprocessor {
   /// Returns the length of the item along dimension 0. Must be fast: it is called for each sample
   /// of each batch.
   virtual std::int64_t LengthOf(const std::string& file) const = 0;
+  /// Returns where the rows go that `encoder` emits for the item.
+  virtual ItemPlaces PlacesOf(const std::string& file, const ModelConfig& encoder) const;
   /// Fills [LengthOf(file), row shape...], float32.
   virtual void Read(const std::string& file, std::span<float> output) const = 0;
   /// Returns the name of values of 0 in texts.

@@ -41,7 +41,10 @@ struct Side {
 };
 
 Side SideOf(std::int64_t pixels, std::int64_t other, std::int64_t size, ImageFit fit) {
-  if (fit == ImageFit::kCrop) return {pixels, pixels, pixels * size / std::min(pixels, other)};
+  if (fit == ImageFit::kCrop) {
+    const std::int64_t shorter = std::max<std::int64_t>(std::min(pixels, other), 1);
+    return {pixels, pixels, pixels * size / shorter};
+  }
   return {pixels, fit == ImageFit::kPad ? std::max(pixels, other) : pixels, size};
 }
 
@@ -192,24 +195,37 @@ std::vector<std::uint8_t> DownThenAcross(const Image& image, const Plan& plan) {
 
 }  // namespace
 
-std::vector<std::uint8_t> FitIntoSquare(const Image& image, std::int64_t size,
-                                        const ImageRecipe& recipe) {
-  if (image.width < 1 || image.height < 1 || size < 1) {
+/// Returns the middle `size` of the resized canvas.
+static std::vector<std::uint8_t> Middle(const Image& image, const Side& height, const Side& width,
+                                        PixelSize size, Resampling resampling, const Colour& fill) {
+  if (image.width < 1 || image.height < 1 || size.width < 1 || size.height < 1) {
     throw ImageError("expected an image with pixels, got " + std::to_string(image.width) + " x " +
                      std::to_string(image.height));
   }
-  const Filter filter = FilterOf(recipe.resampling);
-  const Side width = SideOf(image.width, image.height, size, recipe.fit);
-  const Side height = SideOf(image.height, image.width, size, recipe.fit);
-  Plan plan{MiddleTaps(width, size, filter), MiddleTaps(height, size, filter), {}};
-  for (std::size_t channel = 0; channel < kChannels; ++channel) {
-    plan.fill[channel] = static_cast<std::int32_t>(recipe.mean[channel] * 255);
-  }
+  const Filter filter = FilterOf(resampling);
+  const Plan plan{MiddleTaps(width, size.width, filter), MiddleTaps(height, size.height, filter),
+                  fill};
   // Since version 13, Pillow resizes columns first if the image loses far more rows than columns. A
   // padded image is square and never does.
   const std::int64_t rows_lost = height.canvas - height.resized;
   const bool down_first = rows_lost > 0 && rows_lost > 2 * (width.canvas - width.resized);
   return down_first ? DownThenAcross(image, plan) : AcrossThenDown(image, plan);
+}
+
+std::vector<std::uint8_t> FitIntoSquare(const Image& image, std::int64_t size,
+                                        const ImageRecipe& recipe) {
+  Colour fill;
+  for (std::size_t channel = 0; channel < kChannels; ++channel) {
+    fill[channel] = static_cast<std::int32_t>(recipe.mean[channel] * 255);
+  }
+  return Middle(image, SideOf(image.height, image.width, size, recipe.fit),
+                SideOf(image.width, image.height, size, recipe.fit), {size, size},
+                recipe.resampling, fill);
+}
+
+std::vector<std::uint8_t> Resized(const Image& image, PixelSize size, Resampling resampling) {
+  return Middle(image, {image.height, image.height, size.height},
+                {image.width, image.width, size.width}, size, resampling, {});
 }
 
 }  // namespace troupe

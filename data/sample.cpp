@@ -57,6 +57,8 @@ class SampleWriter {
       : set_(set), row_(row), format_(format), num_items_(format.fields.size()) {
     sample_.row = &row;
     sample_.positions.resize(format.fields.size());
+    sample_.newlines.resize(format.fields.size());
+    sample_.lengths.resize(format.fields.size(), 0);
     if (const auto text = AlwaysLearned(format.prompt)) {
       const std::vector<TextToken> tokens = format.tokenizer->Encode(*text);
       if (tokens.size() == 1) always_learned_ = tokens.front().id;
@@ -144,20 +146,24 @@ class SampleWriter {
 
   void AddItem(std::size_t encoder) {
     const std::int64_t id = format_.tokenizer->placeholder(static_cast<int>(encoder));
-    const std::int64_t num_rows =
-        NumRows(encoder, row_.files.at(encoder).at(num_items_[encoder]++));
-    for (std::int64_t row = 0; row < num_rows; ++row) {
-      sample_.positions[encoder].push_back(std::ssize(sample_.tokens));
-      Add(id, false, false);
+    const ItemPlaces places = PlacesOf(encoder, row_.files.at(encoder).at(num_items_[encoder]++));
+    const std::int64_t first = std::ssize(sample_.tokens);
+    for (const std::int64_t place : places.rows) {
+      sample_.positions[encoder].push_back(place < 0 ? place : first + place);
     }
+    for (const std::int64_t place : places.newlines) {
+      sample_.newlines[encoder].push_back(first + place);
+    }
+    sample_.lengths[encoder] += places.length;
+    for (std::int64_t token = 0; token < places.num_tokens; ++token) Add(id, false, false);
     after_special_ = false;
     last_field_ = &format_.fields[encoder];
     last_item_end_ = std::ssize(sample_.tokens);
   }
 
-  std::int64_t NumRows(std::size_t encoder, const std::string& file) const {
+  ItemPlaces PlacesOf(std::size_t encoder, const std::string& file) const {
     try {
-      return format_.items[encoder].num_rows(set_.PathOf(file));
+      return format_.items[encoder].places(set_.PathOf(file));
     } catch (const std::runtime_error& error) {
       throw FaultError(set_.file, row_.Fault(FaultKind::kItem, error.what()));
     }
@@ -225,7 +231,9 @@ Sample EmptySample(const SampleFormat& format) {
   return {.tokens = {format.tokenizer->pad()},
           .labels = {kNoLabel},
           .content = {0},
-          .positions = std::vector<std::vector<std::int64_t>>(format.fields.size())};
+          .positions = std::vector<std::vector<std::int64_t>>(format.fields.size()),
+          .newlines = std::vector<std::vector<std::int64_t>>(format.fields.size()),
+          .lengths = std::vector<std::int64_t>(format.fields.size(), 0)};
 }
 
 std::vector<const ModuleConfig*> DataEncoders(const Config& config) {
@@ -242,8 +250,8 @@ SampleFormat FormatOf(const Config& config) {
     const std::unique_ptr<const Field> field = encoder->model->field();
     format.fields.push_back({*encoder->input, std::string(field->word())});
     ItemFormat& items = format.items.emplace_back(ItemsOf(*field));
-    items.num_rows = [model = encoder->model, files = items.preprocessor](const std::string& file) {
-      return model->RowsOf(files->LengthOf(file));
+    items.places = [model = encoder->model, files = items.preprocessor](const std::string& file) {
+      return files->PlacesOf(file, *model);
     };
   }
   try {
@@ -260,7 +268,7 @@ SampleFormat FormatOf(const Config& config) {
 
 SampleFormat PlainFormat() {
   ItemFormat images = ItemsOf(ImageField(1, {}));
-  images.num_rows = [](const std::string&) { return 0; };
+  images.places = [](const std::string&) { return PlacesInOrder(1, 0); };
   return {.tokenizer = MakeTokenizer("bytes", {RowField().placeholder}),
           .fields = {RowField()},
           .items = {images},

@@ -1,7 +1,8 @@
 // One row of a data set as the language model sees it: the parts of its prompt format
 // (data/prompt.hpp) as tokens. Every placeholder in the text becomes one placeholder token of its
 // encoder per row that the encoder emits for the item. Those rows replace the embeddings of the
-// tokens.
+// tokens. Of an image that is cut into tiles some rows are left out, and newline rows are added
+// (data/tiles.hpp).
 #pragma once
 
 #include <cstdint>
@@ -23,8 +24,8 @@ inline constexpr std::int64_t kNoLabel = -100;
 
 /// How the files of a field become items.
 struct ItemFormat {
-  /// Returns the number of rows that the encoder emits for the item in a file.
-  std::function<std::int64_t(const std::string& file)> num_rows;
+  /// Returns where the rows go that the encoder emits for the item in a file.
+  std::function<ItemPlaces(const std::string& file)> places;
   std::shared_ptr<const Preprocessor> preprocessor = nullptr;
   Shape row_shape = {};  ///< Field::row_shape()
 };
@@ -44,9 +45,12 @@ struct Sample {
   std::vector<std::int64_t> labels;   ///< [T]: the next token where the prompt format learns it,
                                       ///< else kNoLabel
   std::vector<std::uint8_t> content;  ///< [T]: the label is part of a content word
-  std::vector<std::vector<std::int64_t>> positions;  ///< by encoder: where its rows go, in order
-  std::int64_t num_uncut_tokens = 0;                 ///< before its end was cut to fit the context
-  const LlavaRow* row = nullptr;                     ///< null for an empty sample
+  /// By encoder: where its rows go, in order; -1: left out.
+  std::vector<std::vector<std::int64_t>> positions;
+  std::vector<std::vector<std::int64_t>> newlines;  ///< by encoder: where its newline rows go
+  std::vector<std::int64_t> lengths;                ///< by encoder: of all items
+  std::int64_t num_uncut_tokens = 0;                ///< before its end was cut to fit the context
+  const LlavaRow* row = nullptr;                    ///< null for an empty sample
 
   std::int64_t num_labels() const;  ///< labels that are not kNoLabel
   bool cut() const { return num_uncut_tokens > std::ssize(tokens); }

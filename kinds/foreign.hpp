@@ -21,6 +21,8 @@ struct ModelFolderError : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
+using IntegerPair = std::array<std::int64_t, 2>;
+
 /// An object of a configuration in JSON, such as `config.json` of a Hugging Face folder or its
 /// `text_config`. Values that are missing or null are replaced by `otherwise`, the family's default,
 /// which the implementation notes. A value of another type is refused.
@@ -39,6 +41,9 @@ class ForeignConfig {
   /// Returns three numbers; one number stands for three equal ones.
   virtual std::array<double, 3> Channels(const std::string& key,
                                          const std::array<double, 3>& otherwise) const = 0;
+  /// Returns a list of pairs of whole numbers.
+  virtual std::vector<IntegerPair> Pairs(const std::string& key,
+                                         const std::vector<IntegerPair>& otherwise) const = 0;
   /// Returns the object at `key`, null if it has no value.
   virtual std::unique_ptr<const ForeignConfig> Part(const std::string& key) const = 0;
   /// Returns the file and the key as errors show them: "DIR/config.json: text_config.hidden_size".

@@ -30,6 +30,7 @@ enum class ValueType {
   kWindow,     ///< "step" or a count
   kBetas,      ///< two numbers in [0, 1)
   kChannels,   ///< three numbers: red, green, blue
+  kGrids,      ///< a list of grids, rows x columns: "2x1"
   kAxes,       ///< the four axes in some order
   kFiles,      ///< a list of paths
   kNodes       ///< a count; TableSpec describes how tables of the same name are read

@@ -48,8 +48,9 @@ struct EnumField {
 };
 
 /// The field of a ModelConfig for a key.
-using ModelSlot = std::variant<std::string*, bool*, std::int64_t*, std::optional<std::int64_t>*,
-                               double*, std::optional<double>*, std::array<double, 3>*, EnumField>;
+using ModelSlot =
+    std::variant<std::string*, bool*, std::int64_t*, std::optional<std::int64_t>*, double*,
+                 std::optional<double>*, std::array<double, 3>*, std::vector<TileGrid>*, EnumField>;
 
 template <typename Field>
 ModelSlot SlotOf(Field& field) {
@@ -220,12 +221,19 @@ class ModelConfig {
   /// item. If every item gives the same number, both return it.
   virtual std::int64_t RowsOf(std::int64_t length) const { return length * rows_per_item(); }
   virtual std::int64_t rows_per_item() const { return 0; }
+  /// Returns the most length of an item, for estimates.
+  virtual std::int64_t most_length() const { return 1; }
   /// Returns its requirements if it reads text.
   virtual std::optional<TextInput> text() const { return std::nullopt; }
   /// Returns whether that stage reads the data of its samples. `source`: no module feeds this one.
   virtual bool ReadsData(bool first_stage, bool /*last_stage*/, bool /*source*/) const {
     return first_stage;
   }
+
+  /// Returns the number of rows along a side of a tile, if the items of its field are images that are
+  /// cut into tiles; else 0. The rows of tiles lie in the order of the image, each line of them ends
+  /// with a newline row (plan/stage_parts.hpp, NewlineName), and those of the padding are left out.
+  virtual std::int64_t tile_side() const { return 0; }
 
   // Sizes.
   /// Returns the width of the rows that it emits or takes.

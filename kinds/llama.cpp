@@ -117,13 +117,15 @@ void CheckVocab(const LlamaConfig& llama, ModuleCheck& check) {
   }
 }
 
-/// Checks that an image fits. If it does not, every sample with an image would be cut.
+/// Checks that an image, or of tiles the first, fits. If it does not, every sample with an image would
+/// be cut.
 void CheckContext(const LlamaConfig& llama, ModuleCheck& check) {
   const std::string key = check.KeyOf("context");
   for (const ModuleCheck::Source& source : check.sources()) {
     const auto field = source.model->field();
     if (field == nullptr || !source.good || !check.Good({key})) continue;
-    const std::int64_t rows = source.model->rows_per_item();
+    const std::int64_t side = source.model->tile_side();
+    const std::int64_t rows = side > 0 ? side * side : source.model->rows_per_item();
     if (llama.context > rows) continue;
     check.Add(key, "expected more tokens than the " + std::to_string(rows) + " rows of one " +
                        std::string(field->word()) + " of \"" + source.name + "\", got " +

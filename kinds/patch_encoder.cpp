@@ -14,16 +14,23 @@ static std::vector<ModelKey> ImageKeys() {
   constexpr Slot kFilter = [](ModelConfig& model) { return SlotOf(RecipeOf(model).resampling); };
   constexpr Slot kMean = [](ModelConfig& model) { return SlotOf(RecipeOf(model).mean); };
   constexpr Slot kDeviation = [](ModelConfig& model) { return SlotOf(RecipeOf(model).deviation); };
+  constexpr Slot kGrids = [](ModelConfig& model) { return SlotOf(RecipeOf(model).grids); };
   return {
       {kImageRecipeKeys[0], kFit, kImageFitWords, Otherwise{"`data.image_fit`, else \"crop\""},
        "How an image becomes a square. \"crop\": its shorter side is resized, the middle is kept. "
        "\"pad\": it is extended to a square in the mean colour, then resized. \"stretch\": both "
-       "sides are resized."},
+       "sides are resized. \"anyres\": the stretched image and the tiles of a grid over it, as in "
+       "LLaVA-NeXT."},
       {kImageRecipeKeys[1], kFilter, kResamplingWords, "The filter of the resize, as in Pillow."},
       {kImageRecipeKeys[2], kMean, ValueType::kChannels, Range{0, 1},
        "Subtracted from the red, green and blue of an image, each in [0, 1]."},
       {kImageRecipeKeys[3], kDeviation, ValueType::kChannels, kPositive,
        "Deviations by which the centred channels are divided."},
+      {kImageRecipeKeys[4], kGrids, ValueType::kGrids,
+       Otherwise{"with \"anyres\": those of LLaVA-NeXT, `[\"1x2\", \"2x1\", \"2x2\", \"3x1\", "
+                 "\"1x3\"]`"},
+       "Grids of tiles, rows x columns, of which an image gets the one that shows most of its "
+       "pixels. Only with \"anyres\"."},
   };
 }
 
@@ -93,6 +100,26 @@ bool ReadKeepsFirstRow(const ForeignConfig& whole) {
                "expected \"default\" or \"full\", got \"" + strategy + "\"");
 }
 
+std::vector<TileGrid> ReadForeignGrids(const ForeignConfig& config, std::int64_t size) {
+  constexpr std::int64_t kUsualSize = 336;  // of the encoder whose grids transformers falls back to
+  std::vector<IntegerPair> usual;
+  for (const TileGrid& grid : kUsualGrids) {
+    usual.push_back({grid.rows * kUsualSize, grid.columns * kUsualSize});
+  }
+  const std::string key = "image_grid_pinpoints";
+  std::vector<TileGrid> grids;
+  for (const auto& [height, width] : config.Pairs(key, usual)) {
+    for (const std::int64_t side : {height, width}) {
+      if (side >= size && side <= kMaxGridSide * size && side % size == 0) continue;
+      config.Refuse(key, "expected multiples of the encoder's image_size, " + std::to_string(size) +
+                             ", up to " + std::to_string(kMaxGridSide) + " times it, got " +
+                             std::to_string(side));
+    }
+    grids.push_back({height / size, width / size});
+  }
+  return grids;
+}
+
 void ReadForeignEncoder(const ForeignConfig& config, const ForeignConfig* whole,
                         PatchEncoder& encoder) {
   if (config.Integer("num_channels", 3) != 3) {
@@ -108,6 +135,10 @@ void ReadForeignEncoder(const ForeignConfig& config, const ForeignConfig* whole,
   encoder.norm_epsilon = config.Number("layer_norm_eps", encoder.norm_epsilon);
   encoder.activation = ReadForeignActivation(config, encoder.activation);
   if (whole == nullptr) return;
+  if (encoder.image_size > 0 && whole->Word("model_type", "") == "llava_next") {
+    encoder.image_recipe.fit = ImageFit::kAnyres;
+    encoder.image_recipe.grids = ReadForeignGrids(*whole, encoder.image_size);
+  }
   encoder.feature_layer = whole->Integer("vision_feature_layer", -2);
   encoder.final_norm = false;
 }
@@ -148,6 +179,12 @@ std::vector<ForeignNames> VisionNames() {
     names.push_back({tower});
   }
   return names;
+}
+
+std::int64_t ImageRecipe::most_squares() const {
+  std::int64_t most = 0;
+  for (const TileGrid& each : grids) most = std::max(most, each.num_tiles());
+  return 1 + most;
 }
 
 void PatchEncoder::FillDefaults(const std::function<bool(const char* key)>& stated) {
@@ -236,12 +273,12 @@ void PatchEncoder::AddParameters(const StagePlace& stage, ParameterList& list) c
 
 void PatchEncoder::CountFlops(const StagePlace& stage, const StepShape& shape,
                               const std::string& name, FlopCounter& count) const {
-  const auto items = shape.items.find(name);
-  const std::int64_t images = items == shape.items.end() ? 0 : items->second;
+  const auto length = shape.lengths.find(name);
+  const std::int64_t squares = length == shape.lengths.end() ? 0 : length->second;
   if (stage.first) {
-    count.AddLinear(images * num_patches(), hidden, 3 * patch_size * patch_size, /*first=*/true);
+    count.AddLinear(squares * num_patches(), hidden, 3 * patch_size * patch_size, /*first=*/true);
   }
-  const std::int64_t rows = images * sequence_length();
+  const std::int64_t rows = squares * sequence_length();
   for (std::int64_t layer = 0; layer < stage.layers.size(); ++layer) {
     count.AddLinear(rows, 4 * hidden, hidden);  // q, k, v, out
     count.AddLinear(rows, 2 * mlp_hidden, hidden);
@@ -253,7 +290,7 @@ std::int64_t PatchEncoder::KeptElements(const StagePlace& stage, const RankWork&
   const std::int64_t wide = CeilDivide(4 * hidden + 2 * mlp_hidden, work.tp);
   const std::int64_t weights = work.keeps.weight * CeilDivide(heads, work.tp) * sequence_length();
   const std::int64_t norm = stage.last && final_norm ? hidden : 0;
-  return work.samples * sequence_length() *
+  return work.samples * most_length() * sequence_length() *
          (stage.layers.size() * work.KeptOfRow(hidden, 4 * hidden + wide, weights) + norm);
 }
 

@@ -53,7 +53,12 @@ struct PatchEncoder : ModelConfig {
   std::unique_ptr<const Field> field() const override;
   ImageRecipe* images() override { return &image_recipe; }
   bool JoinRows(std::int64_t side) override;
-  std::int64_t rows_per_item() const override { return num_patches() / (joined * joined); }
+  /// Returns the number of rows that leave for a square.
+  virtual std::int64_t rows_per_square() const { return num_patches() / (joined * joined); }
+  std::int64_t RowsOf(std::int64_t length) const override { return length * rows_per_square(); }
+  std::int64_t rows_per_item() const override { return RowsOf(most_length()); }
+  std::int64_t most_length() const override { return image_recipe.most_squares(); }
+  std::int64_t tile_side() const override { return image_recipe.has_tiles() ? grid() / joined : 0; }
   std::int64_t row_width() const override { return hidden * joined * joined; }
   std::optional<Layers> split_layers() const override {
     return Layers{built_layers(), "up to feature_layer"};
@@ -83,6 +88,8 @@ void ReadForeignEncoder(const ForeignConfig& config, const ForeignConfig* whole,
 ForeignValues WriteForeignEncoder(const PatchEncoder& encoder, const ModelConfig* source);
 /// Returns an identity as its final norm, if it has none.
 std::vector<ForeignConstant> EncoderConstants(const ModelConfig& model);
+/// Returns the grids of tiles, each of squares of `size` pixels, that `image_grid_pinpoints` lists.
+std::vector<TileGrid> ReadForeignGrids(const ForeignConfig& config, std::int64_t size);
 /// Returns whether a whole LLaVA keeps the first row of an image.
 bool ReadKeepsFirstRow(const ForeignConfig& whole);
 

@@ -19,6 +19,10 @@ void AddProjectorParameters(const ProjectorShape& shape, ParameterList& list) {
   list.AddBias("linear_2", shape.out);
 }
 
+void AddNewlineParameter(const ProjectorShape& shape, ParameterList& list) {
+  list.AddNormal(std::string(kNewline), {shape.out}, InverseRoot(shape.out));
+}
+
 void CountProjector(const ProjectorShape& shape, std::int64_t rows, FlopCounter& count) {
   if (shape.kind == ProjectorKind::kLinear) {
     return count.AddLinear(rows, shape.out, shape.in, /*first=*/true);
@@ -81,9 +85,20 @@ constexpr auto kNames = std::to_array<Names>({
 
 }  // namespace
 
+std::optional<std::string> ForeignNewlineName(
+    const std::function<bool(const std::string& tensor)>& has) {
+  for (const char* const prefix :
+       {"", "model."}) {  // on the Hub, and in memory and LLaVA's own code
+    std::string name = prefix + std::string(kNewline);
+    if (has(name)) return name;
+  }
+  return std::nullopt;
+}
+
 std::optional<std::string> ForeignProjectorName(
     ProjectorKind kind, std::string_view own,
     const std::function<bool(const std::string& tensor)>& has) {
+  if (own == kNewline) return ForeignNewlineName(has);
   const std::size_t dot = own.rfind('.');
   const std::string_view part = own.substr(0, dot);
   for (const Names& names : kNames) {

@@ -34,6 +34,11 @@ struct ProjectorShape {
 ///   linear.{weight,bias}      [out, in], [out]         with kLinear, in place of the others
 void AddProjectorParameters(const ProjectorShape& shape, ParameterList& list);
 
+/// The row that ends each line of an image that is cut into tiles (ModelConfig::tile_side).
+inline constexpr std::string_view kNewline = "image_newline";
+/// Adds its parameter: image_newline [out].
+void AddNewlineParameter(const ProjectorShape& shape, ParameterList& list);
+
 /// Adds the work of `rows` rows.
 void CountProjector(const ProjectorShape& shape, std::int64_t rows, FlopCounter& count);
 
@@ -49,6 +54,9 @@ ProjectorShape ReadForeignProjector(const ForeignConfig& whole);
 /// folder has no projector of that kind. `has` returns whether the folder has a tensor.
 std::optional<std::string> ForeignProjectorName(
     ProjectorKind kind, std::string_view own,
+    const std::function<bool(const std::string& tensor)>& has);
+/// Returns the name of the newline row in a folder; nothing if it has none.
+std::optional<std::string> ForeignNewlineName(
     const std::function<bool(const std::string& tensor)>& has);
 
 }  // namespace troupe

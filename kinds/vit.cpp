@@ -49,10 +49,13 @@ const ModuleKind kVit = {
 
 void VitConfig::Check(ModuleCheck& check) const {
   PatchEncoder::Check(check);
-  if (!class_token || joined == 1) return;
-  check.Add(check.KeyOf("class_token"),
-            "expected false, since the projector joins squares of patches and the class token has "
-            "no place in them");
+  if (!class_token) return;
+  const auto refuse = [&](const std::string& reason) {
+    check.Add(check.KeyOf("class_token"),
+              "expected false, since " + reason + " and the class token has no place in them");
+  };
+  if (joined > 1) return refuse("the projector joins squares of patches");
+  if (image_recipe.has_tiles()) refuse("the rows of tiles become lines of patches");
 }
 
 void VitConfig::AddParameters(const StagePlace& stage, ParameterList& list) const {

@@ -15,8 +15,8 @@ struct VitConfig : ModelOf<VitConfig, kVit, PatchEncoder> {
   std::int64_t sequence_length() const override { return num_patches() + 1; }
 
   void Check(ModuleCheck& check) const override;
-  std::int64_t rows_per_item() const override {
-    return PatchEncoder::rows_per_item() + (class_token ? 1 : 0);
+  std::int64_t rows_per_square() const override {
+    return PatchEncoder::rows_per_square() + (class_token ? 1 : 0);
   }
   void AddParameters(const StagePlace& stage, ParameterList& list) const override;
   friend bool operator==(const VitConfig&, const VitConfig&) = default;

@@ -17,7 +17,7 @@ struct StepShape {
   std::int64_t samples = 0;
   std::int64_t tokens = 0;  ///< of each sample, encoder rows and padding included
   std::int64_t labels = 0;  ///< rows that go through the head: tokens that have a label
-  std::map<std::string, std::int64_t> items = {};  ///< items of its field (images), by module
+  std::map<std::string, std::int64_t> lengths = {};  ///< of the items of its field, by module
 };
 
 /// Floating-point operations; a multiplication and an addition are two.
@@ -75,7 +75,7 @@ enum class Recompute { kNone, kAttention, kFull };
 
 /// The work of one rank.
 struct RankWork {
-  std::int64_t samples = 0;  ///< of a microbatch, with one item each
+  std::int64_t samples = 0;  ///< of a microbatch, with one item of the most rows each
   int tp = 1;                ///< number of parts into which wide rows are cut
   Keeps keeps;
   Recompute recompute = Recompute::kNone;

@@ -33,7 +33,7 @@ inline auto Fields(FieldItems& x) { return std::tie(x.values, x.lengths); }
 inline auto Fields(ReplacedItem& x) { return std::tie(x.train, x.row, x.file, x.line); }
 inline auto Fields(Inputs& x) {
   return std::tie(x.table, x.num_tokens, x.tokens, x.labels, x.content, x.fields, x.positions,
-                  x.expected, x.replaced);
+                  x.newlines, x.expected, x.replaced);
 }
 inline auto Fields(LossSums& x) {
   return std::tie(x.loss, x.tokens, x.correct, x.content_tokens, x.content_correct,

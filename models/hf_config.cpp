@@ -144,6 +144,23 @@ std::array<double, 3> HfConfig::Channels(const std::string& key,
   return value->get<std::array<double, 3>>();
 }
 
+std::vector<IntegerPair> HfConfig::Pairs(const std::string& key,
+                                         const std::vector<IntegerPair>& otherwise) const {
+  const Json* const value = object_->Find(key);
+  if (value == nullptr) {
+    NoteDefault(key, Json(otherwise).dump());
+    return otherwise;
+  }
+  const auto is_pair = [](const Json& item) {
+    return item.is_array() && item.size() == 2 && item[0].is_number_integer() &&
+           item[1].is_number_integer();
+  };
+  const bool pairs =
+      value->is_array() && !value->empty() && std::all_of(value->begin(), value->end(), is_pair);
+  if (!pairs) RefuseType(key, "a list of pairs of whole numbers");
+  return value->get<std::vector<IntegerPair>>();
+}
+
 std::unique_ptr<const ForeignConfig> HfConfig::Part(const std::string& key) const {
   const Json* const value = object_->Find(key);
   if (value == nullptr) return nullptr;

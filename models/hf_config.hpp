@@ -33,6 +33,8 @@ class HfConfig : public ForeignConfig {
   std::string Word(const std::string& key, const std::string& otherwise) const override;
   std::array<double, 3> Channels(const std::string& key,
                                  const std::array<double, 3>& otherwise) const override;
+  std::vector<IntegerPair> Pairs(const std::string& key,
+                                 const std::vector<IntegerPair>& otherwise) const override;
   std::unique_ptr<const ForeignConfig> Part(const std::string& key) const override;
   std::string NameOf(const std::string& key) const override;
 

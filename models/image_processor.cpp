@@ -8,24 +8,27 @@
 #include <optional>
 
 #include "files/strict_json.hpp"
+#include "kinds/patch_encoder.hpp"
 #include "layout/text.hpp"
 
 namespace troupe {
 namespace {
 
 /// A class of transformers, with the values that it takes where the file leaves a key out.
-/// Source: transformers 4.57, image_processing_clip.py, _siglip.py and _llava.py.
+/// Source: transformers 4.57, image_processing_clip.py, _siglip.py, _llava.py and _llava_next.py.
 struct Processor {
   std::string_view name;
   bool crops;  ///< its `size` is that of the shorter side by default, and it crops
-  bool pads;   ///< it has `do_pad`
+  bool pads;   ///< its `do_pad` makes squares
   ImageRecipe recipe;
+  bool tiles = false;  ///< it cuts images into tiles
 };
 constexpr std::int64_t kUsualSize = 224;
-constexpr auto kProcessors = std::to_array<Processor>({
+const auto kProcessors = std::to_array<Processor>({
     {"CLIPImageProcessor", true, false, kClipImages},
     {"SiglipImageProcessor", false, false, kCentredImages},
     {"LlavaImageProcessor", true, true, kClipImages},
+    {"LlavaNextImageProcessor", true, false, kClipImages, true},
 });
 
 std::string ProcessorNames() {
@@ -36,7 +39,8 @@ std::string ProcessorNames() {
 
 /// Returns the processor that the file names, else the one with the recipe of the module's kind.
 const Processor& ProcessorOf(const ForeignConfig& config, const ImageRecipe& usual) {
-  const auto* found = std::ranges::find(kProcessors, usual, &Processor::recipe);
+  const auto* found = usual.has_tiles() ? std::ranges::find(kProcessors, true, &Processor::tiles)
+                                        : std::ranges::find(kProcessors, usual, &Processor::recipe);
   const bool old = !config.Has("image_processor_type") && config.Has("feature_extractor_type");
   const std::string key = old ? "feature_extractor_type" : "image_processor_type";
   const std::string stated = config.Word(key, std::string(found->name));
@@ -95,6 +99,7 @@ ImageFit ReadFit(const ForeignConfig& config, const Processor& processor, std::i
   if (crops && sizes.Read("crop_size", false)) {
     config.Refuse("crop_size", "expected height and width");
   }
+  if (processor.tiles) return ImageFit::kAnyres;
   if (processor.pads && config.Flag("do_pad", false)) return ImageFit::kPad;
   if (!shorter) return ImageFit::kStretch;
   if (!processor.crops) config.Refuse("size", "expected height and width");
@@ -140,6 +145,15 @@ void ReadNormalisation(const ForeignConfig& config, const ImageRecipe& usual, Im
   recipe.deviation = {1, 1, 1};
 }
 
+/// `grids` are those of config.json, if it has any.
+void ReadGrids(const ForeignConfig& config, std::int64_t size, std::vector<TileGrid>& grids) {
+  const std::vector<TileGrid> own = ReadForeignGrids(config, size);
+  if (!grids.empty() && own != grids) {
+    config.Refuse("image_grid_pinpoints", "expected the same as in config.json");
+  }
+  grids = own;
+}
+
 /// Returns the file that describes an image processor, if the folder has one.
 std::optional<HfConfig> FindFile(const std::string& folder) {
   for (const std::string name : {"preprocessor_config.json", "processor_config.json"}) {
@@ -164,7 +178,14 @@ FolderImages ReadImageProcessor(const std::string& folder, ModelConfig& model) {
   const auto part = file->Part("image_processor");
   const ForeignConfig& config = part == nullptr ? *file : *part;
   const Processor& processor = ProcessorOf(config, *recipe);
+  if (recipe->has_tiles() && !processor.tiles) {
+    config.Refuse("image_processor_type",
+                  "expected \"LlavaNextImageProcessor\", since config.json has model_type = "
+                  "\"llava_next\", got " +
+                      QuoteText(std::string(processor.name)));
+  }
   recipe->fit = ReadFit(config, processor, images->size());
+  if (processor.tiles) ReadGrids(config, images->size(), recipe->grids);
   recipe->resampling = ReadResampling(config);
   ReadNormalisation(config, processor.recipe, *recipe);
   // Pixels are RGB before any processor sees them.

@@ -40,6 +40,8 @@ const std::vector<PartKey>& PartKeys() {
       {"siglip", "vision_config", "siglip_vision_model"},
       {"llava", "vision_config", "clip_vision_model"},
       {"llava", "text_config", "llama"},
+      {"llava_next", "vision_config", "clip_vision_model"},
+      {"llava_next", "text_config", "llama"},
   };
   return kKeys;
 }
@@ -61,6 +63,9 @@ bool IsOriginalLlava(const HfConfig& whole, const std::string& type) {
   return type == "llava_llama" || (type == "llava" && !whole.Has("text_config"));
 }
 
+/// Whether the file is of a LLaVA with a `text_config`.
+bool IsLlava(const std::string& type) { return type == "llava" || type == "llava_next"; }
+
 std::vector<Part> PartsOf(const HfConfig& whole) {
   if (!whole.Has("model_type")) {
     whole.Refuse("model_type", "expected " + SupportedTypes() + ", found none");
@@ -78,7 +83,7 @@ std::vector<Part> PartsOf(const HfConfig& whole) {
     if (config == nullptr) whole.Refuse(known.key, "expected an object, found none");
     const std::string own = config->Word("model_type", known.usual_type);
     const ModuleKind* const kind = KindOf(own);
-    parts.push_back({std::move(config), kind, type == "llava", known.key});
+    parts.push_back({std::move(config), kind, IsLlava(type), known.key});
   }
   if (parts.empty()) {
     whole.Refuse("model_type", "expected " + SupportedTypes() + ", got " + QuoteText(type));
@@ -121,6 +126,8 @@ FolderModule ReadFolderModule(const std::string& folder, const ModuleKind* kind,
   part.kind->read_foreign(part.config == nullptr ? whole : *part.config,
                           part.of_llava ? &whole : nullptr, *model);
   FolderImages images = ReadImageProcessor(folder, *model);
+  const ImageRecipe* const recipe = model->images();
+  if (images.file.empty() && recipe != nullptr && recipe->has_tiles()) images.file = whole.path();
   return {whole.path(), part.key, std::move(model), whole.defaulted(), std::move(images)};
 }
 
@@ -134,9 +141,10 @@ std::vector<const ModuleKind*> KindsInFolder(const std::string& folder) {
 FolderProjector ReadFolderProjector(const std::string& folder) {
   const HfConfig whole = HfConfig::Read(folder);
   const std::string type = whole.Word("model_type", "");
-  if (type != "llava" && type != "llava_llama") {
+  if (!IsLlava(type) && type != "llava_llama") {
     whole.Refuse("model_type",
-                 "expected a whole model, \"llava\" or \"llava_llama\", got " + QuoteText(type));
+                 "expected a whole model, \"llava\", \"llava_next\" or \"llava_llama\", got " +
+                     QuoteText(type));
   }
   return {whole.path(), ReadForeignProjector(whole), whole.defaulted()};
 }

@@ -87,6 +87,17 @@ const char* SelectStrategy(const ModelConfig& vision) {
   return vit == nullptr || vit->class_token ? "full" : "default";
 }
 
+bool HasTiles(const ModelConfig& vision) { return vision.tile_side() > 0; }
+
+/// The grids of tiles in pixels: [height, width] of each.
+OrderedJson Pinpoints(const ImageRecipe& recipe, std::int64_t size) {
+  OrderedJson pinpoints = OrderedJson::array();
+  for (const TileGrid& grid : recipe.grids) {
+    pinpoints.push_back({grid.rows * size, grid.columns * size});
+  }
+  return pinpoints;
+}
+
 std::string Text(const OrderedJson& json) { return json.dump(2) + "\n"; }
 
 }  // namespace
@@ -94,6 +105,10 @@ std::string Text(const OrderedJson& json) { return json.dump(2) + "\n"; }
 bool IsWritable(const ModuleKind& kind) { return kind.write_foreign != nullptr; }
 
 std::string ModuleConfigJson(const ModuleToWrite& module) { return Text(PartOf(module)); }
+
+std::string LlavaClass(const ModelConfig& vision) {
+  return HasTiles(vision) ? "LlavaNextForConditionalGeneration" : "LlavaForConditionalGeneration";
+}
 
 std::string WhyNoLlava(const ModelConfig& vision, const ProjectorShape& projector,
                        const ModelConfig& language) {
@@ -120,14 +135,21 @@ std::string LlavaConfigJson(const ModuleToWrite& vision, const ModuleToWrite& la
   const auto set = [&json](const char* key, OrderedJson value) {
     if (!json.contains(key) || json[key] != value) json[key] = std::move(value);
   };
-  set("architectures", {"LlavaForConditionalGeneration"});
-  set("model_type", "llava");
+  set("architectures", {LlavaClass(vision.model)});
+  set("model_type", HasTiles(vision.model) ? "llava_next" : "llava");
+  if (HasTiles(vision.model)) {
+    const PatchEncoder& encoder = *EncoderOf(vision.model);
+    set("image_grid_pinpoints", Pinpoints(encoder.image_recipe, encoder.image_size));
+  } else {
+    json.erase("image_grid_pinpoints");
+    json.erase("use_image_newline_parameter");
+  }
   if (whole.empty()) {
     set("image_token_index", tokens.image);
     if (tokens.pad) set("pad_token_id", *tokens.pad);
     set("projector_hidden_act", "gelu");
     set("multimodal_projector_bias", true);
-    set("image_seq_length", vision.model.rows_per_item());
+    set("image_seq_length", EncoderOf(vision.model)->rows_per_square());
     set("torch_dtype", language.dtype_word);
   }
   const auto set_unless_default = [&](const char* key, const OrderedJson& value,
@@ -149,7 +171,7 @@ std::string LlavaProcessorJson(const ModelConfig& vision) {
   return Text({{"image_token", "<image>"},
                {"num_additional_image_tokens", class_row ? 1 : 0},
                {"patch_size", encoder->patch_size},
-               {"processor_class", "LlavaProcessor"},
+               {"processor_class", HasTiles(vision) ? "LlavaNextProcessor" : "LlavaProcessor"},
                {"vision_feature_select_strategy", SelectStrategy(vision)}});
 }
 
@@ -168,9 +190,10 @@ std::string ImageProcessorJson(const ModuleToWrite& module) {
   const OrderedJson square = {{"height", size}, {"width", size}};
   const bool stretches = recipe.fit == ImageFit::kStretch;
   const bool pads = recipe.fit == ImageFit::kPad;
-  OrderedJson json = {{"image_processor_type", stretches ? "SiglipImageProcessor"
-                                               : pads    ? "LlavaImageProcessor"
-                                                         : "CLIPImageProcessor"},
+  OrderedJson json = {{"image_processor_type", stretches            ? "SiglipImageProcessor"
+                                               : pads               ? "LlavaImageProcessor"
+                                               : recipe.has_tiles() ? "LlavaNextImageProcessor"
+                                                                    : "CLIPImageProcessor"},
                       {"do_convert_rgb", true},
                       {"do_resize", true},
                       {"size", stretches ? square : OrderedJson{{"shortest_edge", size}}},
@@ -185,6 +208,7 @@ std::string ImageProcessorJson(const ModuleToWrite& module) {
     json["crop_size"] = square;
   }
   if (pads) json["do_pad"] = true;
+  if (recipe.has_tiles()) json["image_grid_pinpoints"] = Pinpoints(recipe, size);
   return Text(json);
 }
 

@@ -38,8 +38,12 @@ struct SpecialTokens {
   std::vector<AddedToken> added = {};
 };
 
+/// Returns the class of a whole model with that encoder: "LlavaForConditionalGeneration", or if its
+/// images are cut into tiles "LlavaNextForConditionalGeneration".
+std::string LlavaClass(const ModelConfig& vision);
+
 /// Returns why no whole model of transformers is made of these parts, ending with the expected part;
-/// "" if one is: LlavaForConditionalGeneration.
+/// "" if one is, of LlavaClass.
 std::string WhyNoLlava(const ModelConfig& vision, const ProjectorShape& projector,
                        const ModelConfig& language);
 

@@ -26,8 +26,8 @@ struct RowTable {
 
 /// The items of a field in a batch, contiguous along dimension 0 (kinds/field.hpp).
 struct FieldItems {
-  Buffer values;  ///< float32: images [n, 3, S, S], sound [sum of lengths, bins]
-  std::vector<std::int64_t> lengths;  ///< of each item along dimension 0; 1 for an image
+  Buffer values;  ///< float32: squares of images [n, 3, S, S], sound [sum of lengths, bins]
+  std::vector<std::int64_t> lengths;  ///< of each item along dimension 0
 };
 
 /// An item whose file could not be read. Its values are 0.
@@ -49,7 +49,10 @@ struct Inputs {
   Buffer labels;                             ///< [B, T] int64: the next token, -100 = no loss there
   Buffer content;                            ///< [B, T] uint8: the label is part of a content word
   std::map<std::string, FieldItems> fields;  ///< by module that reads a field
-  std::map<std::string, Buffer> positions;   ///< by source module: [rows] int64, b * T + t
+  /// By source module: [rows] int64, where its rows go: b * T + t; -1: left out.
+  std::map<std::string, Buffer> positions;
+  /// By source module whose images are cut into tiles: [n] int64, where the newline row goes.
+  std::map<std::string, Buffer> newlines;
   std::map<std::string, RowTable> expected;  ///< by source module: the rows that must arrive
   std::vector<ReplacedItem> replaced;        ///< items of `fields`
 };

@@ -14,7 +14,8 @@ namespace troupe {
 struct PromptItems {
   std::string encoder;
   FieldItems items;
-  std::vector<std::int64_t> positions;  ///< the tokens that its rows replace, in order
+  std::vector<std::int64_t> positions;  ///< the tokens that its rows replace, in order; -1: none
+  std::vector<std::int64_t> newlines;   ///< the tokens that newline rows replace
 };
 
 /// What precedes an answer. T tokens, at least one.

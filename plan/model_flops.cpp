@@ -9,8 +9,8 @@ namespace {
 void CountProjectorOf(const Config& config, const EdgeConfig& edge, const StepShape& shape,
                       FlopCounter& count) {
   const ModelConfig& from = *FindModule(config, edge.from).model;
-  const auto items = shape.items.find(edge.from);
-  const std::int64_t rows = items == shape.items.end() ? 0 : items->second * from.rows_per_item();
+  const auto length = shape.lengths.find(edge.from);
+  const std::int64_t rows = length == shape.lengths.end() ? 0 : from.RowsOf(length->second);
   CountProjector(ProjectorShapeOf(config, edge), rows, count);
 }
 
@@ -19,6 +19,7 @@ PassFlops FlopsOf(const Config& config, const StagePart& part, const StepShape& 
   // products, which are small, are not counted.
   const bool adapters = part.trains && part.module && part.module->lora;
   FlopCounter count(part.trains && !adapters, part.input_gradient || adapters);
+  if (part.newline) return {};
   if (part.edge) {
     CountProjectorOf(config, *part.edge, shape, count);
   } else {

@@ -17,6 +17,13 @@ StagePart ProjectorOf(const EdgeConfig& edge, bool input_gradient) {
   return {.edge = &edge, .trains = !edge.through->frozen, .input_gradient = input_gradient};
 }
 
+/// Adds the newline row of an edge that enters a first stage. Returns whether it trains.
+bool AddNewline(const Config& config, const EdgeConfig& edge, std::vector<StagePart>& parts) {
+  if (!HasNewline(config, edge)) return false;
+  parts.push_back({.edge = &edge, .newline = true, .trains = !edge.through->frozen});
+  return parts.back().trains;
+}
+
 bool ProjectsAt(const EdgeConfig& edge, ProjectorEnd end) {
   return edge.through && edge.through->on == end;
 }
@@ -30,12 +37,14 @@ bool AddSources(const Config& config, const std::string& module, std::vector<Sta
     parts.push_back(part);
     if (edge->through) parts.push_back(part = ProjectorOf(*edge, part.runs_backward()));
     any = any || part.runs_backward();
+    any = AddNewline(config, *edge, parts) || any;
   }
   for (const EdgeConfig* edge : IncomingEdges(config, module)) {
     const bool carries = EdgeCarriesGradient(config, *edge);
     const bool projects = ProjectsAt(*edge, ProjectorEnd::kTo);
     if (projects) parts.push_back(ProjectorOf(*edge, carries));
     any = any || (projects ? parts.back().runs_backward() : carries);
+    any = AddNewline(config, *edge, parts) || any;
   }
   return any;
 }
@@ -189,9 +198,17 @@ std::vector<ParameterSpec> StageParameters(const Config& config, const std::stri
     } else {
       const EdgeConfig& edge = *part.edge;
       ParameterList list(specs, ProjectorName(edge), edge.through->frozen);
-      AddProjectorParameters(ProjectorShapeOf(config, edge), list);
+      if (part.newline) {
+        AddNewlineParameter(ProjectorShapeOf(config, edge), list);
+      } else {
+        AddProjectorParameters(ProjectorShapeOf(config, edge), list);
+      }
     }
-    for (std::size_t i = first; i < specs.size(); ++i) specs[i].from_folder = from_folder;
+    // A LLaVA-1.5 has no newline row. One that trains starts from random values then.
+    const bool may_lack = part.newline && part.trains;
+    for (std::size_t i = first; i < specs.size(); ++i) {
+      specs[i].from_folder = from_folder && !may_lack;
+    }
     if (part.module && part.module->lora) AddAdapters(*part.module, first, specs);
   }
   return specs;
@@ -224,6 +241,14 @@ std::vector<const EdgeConfig*> OutgoingEdges(const Config& config, const std::st
 }
 
 std::string ProjectorName(const EdgeConfig& edge) { return edge.from + "_to_" + edge.to; }
+
+bool HasNewline(const Config& config, const EdgeConfig& edge) {
+  return edge.through && FindModule(config, edge.from).model->tile_side() > 0;
+}
+
+std::string NewlineName(const EdgeConfig& edge) {
+  return ProjectorName(edge) + "." + std::string(kNewline);
+}
 
 ProjectorShape ProjectorShapeOf(const Config& config, const EdgeConfig& edge) {
   return {.kind = edge.through->kind,

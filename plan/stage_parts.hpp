@@ -13,10 +13,12 @@
 
 namespace troupe {
 
-/// Layers of a module, or the projector of an edge. Points into the configuration.
+/// Layers of a module, the projector of an edge, or the edge's newline row. Points into the
+/// configuration.
 struct StagePart {
-  const ModuleConfig* module = nullptr;  ///< module of the layers; null: a projector
-  const EdgeConfig* edge = nullptr;      ///< edge of the projector; null: layers
+  const ModuleConfig* module = nullptr;  ///< module of the layers; null: of an edge
+  const EdgeConfig* edge = nullptr;      ///< edge of the projector or newline; null: layers
+  bool newline = false;                  ///< the newline row, else the projector
   int pp = 0;                            ///< stage of `module`; 0 for an inline encoder
   bool trains = false;
   bool input_gradient = false;  ///< its input has a gradient: an earlier part trains
@@ -26,7 +28,7 @@ struct StagePart {
 };
 
 /// Returns the parts of stage `pp` of `module`: inline encoders with their projectors, incoming
-/// projectors, own layers, outgoing projectors.
+/// projectors, newline rows, own layers, outgoing projectors.
 std::vector<StagePart> StageParts(const Config& config, const std::string& module, int pp);
 
 /// Returns whether a part of the stage trains.
@@ -79,6 +81,11 @@ std::vector<const EdgeConfig*> OutgoingEdges(const Config& config, const std::st
 
 /// Returns the prefix of the names of an edge's projector: "vision_to_language".
 std::string ProjectorName(const EdgeConfig& edge);
+/// Returns whether a newline row ends the lines of the images that `edge` carries, since they are cut
+/// into tiles. It counts to the edge's projector, and is on the first stage of the destination.
+bool HasNewline(const Config& config, const EdgeConfig& edge);
+/// Returns its name: "vision_to_language.image_newline". Its shape is [width of the destination].
+std::string NewlineName(const EdgeConfig& edge);
 /// Returns the shape of the projector of `edge`, which has one.
 ProjectorShape ProjectorShapeOf(const Config& config, const EdgeConfig& edge);
 

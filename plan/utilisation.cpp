@@ -37,7 +37,7 @@ std::map<std::string, double> FlopsOf(const Config& config, const std::vector<St
     sum.tokens = sample.tokens;
     sum.samples += sample.samples;
     sum.labels += sample.labels;
-    for (const auto& [module, items] : sample.items) sum.items[module] += items;
+    for (const auto& [module, length] : sample.lengths) sum.lengths[module] += length;
   }
   std::map<std::string, double> flops;
   for (const auto& [length, shape] : by_length) {

@@ -75,13 +75,15 @@ std::string WhyOtherTimes(const Config& run, const Config& wanted) {
 std::int64_t Ns(double ms) { return static_cast<std::int64_t>(std::llround(ms * 1e6)); }
 
 /// The work of the module's largest replica in a microbatch: full samples, all of whose tokens have
-/// a label, and one image per sample and encoder.
+/// a label, and one item of the most length per sample and encoder.
 StepShape MicrobatchOf(const Config& config, const ModuleConfig& module) {
   StepShape shape;
   shape.samples = MostSamplesOfUnit(config, module, config.schedule.microbatches);
   shape.tokens = module.model->text() ? module.model->text()->context : 0;
   shape.labels = shape.samples * shape.tokens;
-  for (const ModuleConfig& encoder : config.modules) shape.items[encoder.name] = shape.samples;
+  for (const ModuleConfig& encoder : config.modules) {
+    shape.lengths[encoder.name] = shape.samples * encoder.model->most_length();
+  }
   return shape;
 }
 

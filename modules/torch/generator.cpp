@@ -53,6 +53,7 @@ struct WholeEncoder {
   ModuleConfig module;
   std::unique_ptr<Encoder> encoder;
   std::optional<Projector> projector;
+  at::Tensor newline;  ///< [H], where its images are cut into tiles
 };
 
 class TorchGenerator final : public Generator {
@@ -70,6 +71,7 @@ class TorchGenerator final : public Generator {
       source.module = FindModule(config, edge.from);
       source.encoder = TorchKindOf(source.module).make_encoder(source.module, 0, store_, group_);
       if (edge.through) source.projector.emplace(edge, store_, group_);
+      if (HasNewline(config, edge)) source.newline = store_.Leaf(NewlineName(edge));
     }
   }
 
@@ -132,14 +134,9 @@ class TorchGenerator final : public Generator {
         throw std::invalid_argument(name_ + ": expected items of its encoders, got some of " +
                                     items.encoder);
       }
-      const at::Tensor places = AsHostTensor(items.positions);
-      const at::Tensor encoded = Encoded(*source, items.items);
-      if (encoded.size(0) != places.size(0)) {
-        throw std::invalid_argument(name_ + ": expected " + std::to_string(places.size(0)) +
-                                    " rows of " + items.encoder + ", got " +
-                                    std::to_string(encoded.size(0)));
-      }
-      rows = PlaceRows(rows, encoded, Upload(places, rows.device()));
+      rows = PlaceEncoderRows(std::move(rows), Encoded(*source, items.items), source->newline,
+                              {AsHostTensor(items.positions), AsHostTensor(items.newlines)},
+                              name_ + ": positions of " + items.encoder);
     }
     return rows;
   }

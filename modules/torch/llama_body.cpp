@@ -21,6 +21,7 @@ struct Source {
   RowDropout dropout;
   std::unique_ptr<Encoder> encoder = nullptr;  ///< when it runs inline
   std::optional<Projector> projector = {};     ///< when it runs here
+  at::Tensor newline = {};                     ///< a leaf [H], where its images are cut into tiles
   std::size_t input = 0;                       ///< otherwise its place among the incoming links
 };
 
@@ -68,6 +69,7 @@ class LlamaBody : public StageBody {
       if (edge.through && (is_inline || edge.through->on == ProjectorEnd::kTo)) {
         source.projector.emplace(edge, store, group);
       }
+      if (HasNewline(config, edge)) source.newline = store.Leaf(NewlineName(edge));
     }
   }
 
@@ -87,28 +89,23 @@ class LlamaBody : public StageBody {
     return source.projector ? source.projector->Forward(rows) : rows;
   }
 
+  /// The places of an encoder in `by_encoder`; none if it has none.
+  static at::Tensor PlacesIn(const std::map<std::string, Buffer>& by_encoder,
+                             const std::string& encoder, const std::string& what) {
+    const auto found = by_encoder.find(encoder);
+    const bool any = found != by_encoder.end() && found->second.defined();
+    return any ? AsTensor(found->second, DType::kInt64, 1, what) : at::empty({0}, at::kLong);
+  }
+
   /// Puts the encoder's rows in the places of their placeholders.
-  at::Tensor Place(const at::Tensor& text, const at::Tensor& rows, const std::string& encoder,
+  at::Tensor Place(at::Tensor text, const at::Tensor& rows, const Source& source,
                    const Inputs& data) const {
-    const auto found = data.positions.find(encoder);
-    const bool any = found != data.positions.end() && found->second.defined();
-    const at::Tensor positions =
-        any ? AsTensor(found->second, DType::kInt64, 1, name_ + ": positions of " + encoder)
-            : at::empty({0}, at::kLong);
-    if (rows.size(0) != positions.size(0) || rows.size(1) != text.size(1)) {
-      throw std::invalid_argument(name_ + ": expected " + std::to_string(positions.size(0)) +
-                                  " rows of " + std::to_string(text.size(1)) + " from " + encoder +
-                                  ", one for each position, got " + std::to_string(rows.size(0)) +
-                                  " rows of " + std::to_string(rows.size(1)));
-    }
-    const auto* const position = positions.data_ptr<std::int64_t>();
-    for (std::int64_t i = 0; i < positions.size(0); ++i) {
-      if (position[i] >= 0 && position[i] < text.size(0)) continue;
-      throw std::invalid_argument(name_ + ": expected positions of " + encoder + " in [0, " +
-                                  std::to_string(text.size(0)) + "), got " +
-                                  std::to_string(position[i]));
-    }
-    return PlaceRows(text, rows, Upload(positions, text.device()));
+    const std::string& encoder = source.module.name;
+    const std::string what = name_ + ": positions of " + encoder;
+    const RowPlaces places{PlacesIn(data.positions, encoder, what),
+                           PlacesIn(data.newlines, encoder, what)};
+    const at::Tensor newline = source.newline.defined() ? LeafValues(source.newline) : at::Tensor();
+    return PlaceEncoderRows(std::move(text), rows, newline, places, what);
   }
 
   Rows Merge(const std::vector<at::Tensor>& inputs, const ForwardPass& pass) const {
@@ -116,7 +113,7 @@ class LlamaBody : public StageBody {
     const at::Tensor tokens = AsTensor(data.tokens, DType::kInt64, 2, name_ + ": tokens");
     at::Tensor rows = llama_.EmbedTokens(tokens);
     for (const Source& source : sources_) {
-      rows = Place(rows, RowsOf(source, inputs, pass), source.module.name, data);
+      rows = Place(std::move(rows), RowsOf(source, inputs, pass), source, data);
     }
     return {rows, tokens.size(0), tokens.size(1)};
   }

@@ -1,6 +1,8 @@
 #include "modules/torch/placed_rows.hpp"
 
 #include <ATen/core/grad_mode.h>
+#include <stdexcept>
+#include <utility>
 
 #include "gpu/kernels/rows.hpp"
 #include "modules/torch/autograd.hpp"
@@ -83,6 +85,45 @@ at::Tensor PlaceRows(at::Tensor text, const at::Tensor& rows, const at::Tensor& 
 
 at::Tensor SelectRows(const at::Tensor& x, const at::Tensor& positions) {
   return SelectFunction::apply(x, positions);
+}
+
+/// Throws unless every place is in [0, num_rows), or is -1 and may be.
+static void CheckPlaces(const at::Tensor& places, bool may_be_out, std::int64_t num_rows,
+                        const std::string& what) {
+  const auto* const place = places.data_ptr<std::int64_t>();
+  for (std::int64_t i = 0; i < places.numel(); ++i) {
+    if (place[i] >= (may_be_out ? -1 : 0) && place[i] < num_rows) continue;
+    throw std::invalid_argument(what + ": expected positions in [0, " + std::to_string(num_rows) +
+                                "), got " + std::to_string(place[i]));
+  }
+}
+
+at::Tensor PlaceEncoderRows(at::Tensor text, const at::Tensor& rows, const at::Tensor& newline,
+                            const RowPlaces& places, const std::string& what) {
+  const bool has_newlines = places.newlines.defined() && places.newlines.numel() > 0;
+  if (rows.size(0) != places.rows.size(0) || rows.size(1) != text.size(1)) {
+    throw std::invalid_argument(what + ": expected " + std::to_string(places.rows.size(0)) +
+                                " rows of " + std::to_string(text.size(1)) +
+                                ", one for each position, got " + std::to_string(rows.size(0)) +
+                                " rows of " + std::to_string(rows.size(1)));
+  }
+  CheckPlaces(places.rows, newline.defined(), text.size(0), what);
+  const at::Tensor kept = places.rows.ge(0).nonzero().view({-1});
+  const at::Device device = text.device();
+  if (kept.numel() == places.rows.numel()) {
+    text = PlaceRows(std::move(text), rows, Upload(places.rows, device));
+  } else {
+    text = PlaceRows(std::move(text), SelectRows(rows, Upload(kept, device)),
+                     Upload(places.rows.index_select(0, kept), device));
+  }
+  if (!has_newlines) return text;
+  if (!newline.defined()) {
+    throw std::invalid_argument(what + ": expected no newlines, got " +
+                                std::to_string(places.newlines.numel()));
+  }
+  CheckPlaces(places.newlines, /*may_be_out=*/false, text.size(0), what);
+  return PlaceRows(std::move(text), newline.expand({places.newlines.size(0), text.size(1)}),
+                   Upload(places.newlines, device));
 }
 
 }  // namespace troupe

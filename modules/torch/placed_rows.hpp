@@ -2,6 +2,7 @@
 // move them, elsewhere their plain loops.
 #pragma once
 
+#include <string>
 #include <torch/types.h>
 
 namespace troupe {
@@ -13,5 +14,16 @@ at::Tensor PlaceRows(at::Tensor text, const at::Tensor& rows, const at::Tensor& 
 
 /// [n, H]: rows `positions` [n] of x [M, H], on the same terms. All others get zeros for gradients.
 at::Tensor SelectRows(const at::Tensor& x, const at::Tensor& positions);
+
+/// Where the rows of an encoder go among M rows of text. Both in host memory.
+struct RowPlaces {
+  at::Tensor rows;      ///< [n] int64; -1: left out
+  at::Tensor newlines;  ///< [m] int64, or undefined: of the newline row
+};
+
+/// PlaceRows for `rows` [n, H] of an encoder, and for copies of its `newline` [H], which is undefined
+/// if it has none. Throws std::invalid_argument, which `what` begins, for places that do not fit.
+at::Tensor PlaceEncoderRows(at::Tensor text, const at::Tensor& rows, const at::Tensor& newline,
+                            const RowPlaces& places, const std::string& what);
 
 }  // namespace troupe

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <limits>
 #include <map>
+#include <numeric>
 #include <optional>
 #include <string>
 #include <torch/csrc/autograd/autograd.h>
@@ -69,18 +70,32 @@ Tensor CrossEntropy(const Tensor& logits, const Tensor& labels, const Tensor& co
   return loss;
 }
 
-Insertion MakeInsertion(const Tensor& rows, const Inputs& whole, const EdgeConfig& edge,
-                        std::int64_t num_tokens) {
+/// [n] of an encoder, none if it is not in `by_encoder`.
+Tensor PositionsIn(const std::map<std::string, Buffer>& by_encoder, const std::string& encoder) {
+  const auto found = by_encoder.find(encoder);
+  return AsTensor(found == by_encoder.end() ? Buffer() : found->second, DType::kInt64, 1,
+                  "positions of " + encoder);
+}
+
+/// `newline` [H] is undefined for images that are not cut into tiles.
+Insertion MakeInsertion(const Tensor& rows, const Tensor& newline, const Inputs& whole,
+                        const EdgeConfig& edge, std::int64_t num_tokens) {
   const std::string what = "positions of " + edge.from;
-  const auto found = whole.positions.find(edge.from);
-  const Tensor positions =
-      AsTensor(found == whole.positions.end() ? Buffer() : found->second, DType::kInt64, 1, what);
-  CheckRange(positions, num_tokens, what);
+  const Tensor positions = PositionsIn(whole.positions, edge.from);
   if (positions.size(0) != rows.size(0)) {
     Refuse(what + ": expected " + std::to_string(rows.size(0)) + ", one for each row, got " +
            std::to_string(positions.size(0)));
   }
-  return {rows, positions};
+  if (!newline.defined()) {
+    CheckRange(positions, num_tokens, what);
+    return {rows, positions};
+  }
+  const Tensor kept = (positions >= 0).nonzero().flatten();
+  const Tensor newlines = PositionsIn(whole.newlines, edge.from);
+  const Insertion all{at::cat({rows.index_select(0, kept), newline.repeat({newlines.size(0), 1})}),
+                      at::cat({positions.index_select(0, kept), newlines})};
+  CheckRange(all.positions, num_tokens, what);
+  return all;
 }
 
 /// A copy of the whole tensor.
@@ -123,7 +138,7 @@ struct Reference::State {
   void UpdateOne(Parameter& parameter, double clip, double schedule, std::int64_t step) const;
 };
 
-/// One sequence for each sample of a language model, for each item of an encoder.
+/// One sequence for each sample of a language model, for each square of an encoder's images.
 static std::vector<reference::Dropout::Sequence> SequencesOf(const ModuleConfig& module,
                                                              const Inputs& whole) {
   std::vector<reference::Dropout::Sequence> sequences;
@@ -134,10 +149,11 @@ static std::vector<reference::Dropout::Sequence> SequencesOf(const ModuleConfig&
   const auto field = whole.fields.find(module.name);
   if (field == whole.fields.end()) return sequences;
   const RowTable& rows = whole.expected.at(module.name);
-  const std::int64_t items = std::ssize(field->second.lengths);
+  const auto& lengths = field->second.lengths;
+  const std::int64_t squares = std::accumulate(lengths.begin(), lengths.end(), std::int64_t{0});
   for (std::size_t i = 0; i < rows.samples.size(); ++i) {
-    const std::int64_t own = items == 0 ? 0 : rows.rows[i] * items / rows.num_rows();
-    for (std::int64_t item = 0; item < own; ++item) sequences.push_back({rows.samples[i], item});
+    const std::int64_t own = squares == 0 ? 0 : rows.rows[i] * squares / rows.num_rows();
+    for (std::int64_t one = 0; one < own; ++one) sequences.push_back({rows.samples[i], one});
   }
   return sequences;
 }
@@ -197,9 +213,11 @@ Tensor Reference::State::Forward(const Inputs& whole, LossSums& sums) const {
     for (const EdgeConfig& edge : config.edges) {
       if (edge.to != module.name) continue;
       const Tensor& rows = encoded[edge.from];
+      const auto newline = parameters.find(reference::ProjectorName(edge) + ".image_newline");
       insertions.push_back(
-          MakeInsertion(edge.through ? reference::Project(rows, edge, parameters) : rows, whole,
-                        edge, tokens.numel()));
+          MakeInsertion(edge.through ? reference::Project(rows, edge, parameters) : rows,
+                        newline == parameters.end() ? Tensor() : newline->second.value, whole, edge,
+                        tokens.numel()));
     }
     const Tensor logits = make_logits(tokens, insertions, module, parameters);
     total = total + CrossEntropy(logits, labels, content, sums);

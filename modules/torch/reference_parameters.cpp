@@ -151,6 +151,9 @@ Parameters MakeParameters(const Config& config) {
     if (!rates.weight_decay) rates.weight_decay = host.optimizer.weight_decay;
     const Maker make = maker(edge.through->frozen, rates);
     const std::string name = reference::ProjectorName(edge);
+    if (from.model->tile_side() > 0) {
+      make.Normal(name + ".image_newline", {out}, 1.0 / std::sqrt(static_cast<double>(out)));
+    }
     if (edge.through->kind == ProjectorKind::kLinear) {
       make.Linear(name + ".linear", out, in, true);
       continue;

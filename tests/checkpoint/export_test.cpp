@@ -104,13 +104,15 @@ ExportPlan Export(const ScratchFolder& scratch, const Config& config) {
 }
 
 TEST_CASE("an untrained whole model comes out as it came in, its file included", "[export]") {
-  const std::string vision = GENERATE("clip", "siglip");
-  const std::string language = GENERATE("llama", "mistral", "qwen2", "qwen3");
-  const std::string family = "llava_" + vision + "_" + language;
+  const std::string family =
+      GENERATE("llava_clip_llama", "llava_clip_mistral", "llava_clip_qwen2", "llava_clip_qwen3",
+               "llava_siglip_llama", "llava_siglip_mistral", "llava_siglip_qwen2",
+               "llava_siglip_qwen3", "llava_next_clip_llama", "llava_next_siglip_qwen2");
   INFO(family);
   const ScratchFolder scratch;
   const ExportPlan plan = Export(scratch, Load(scratch, WholeToml(family)));
-  CHECK(plan.model == "LlavaForConditionalGeneration");
+  CHECK(plan.model == (family.starts_with("llava_next") ? "LlavaNextForConditionalGeneration"
+                                                        : "LlavaForConditionalGeneration"));
   CHECK(Contents(scratch / "out") == Contents(Oracle(family)));
   CHECK(ConfigOf(scratch / "out") == ConfigOf(Oracle(family)));
 }
@@ -247,8 +249,60 @@ TEST_CASE("a model that started from random values has the tensors that transfor
   CHECK(again.edges[0].through->hidden == 8);
 }
 
+TEST_CASE("a LLaVA whose images are cut into tiles is a LLaVA-NeXT", "[export]") {
+  const ScratchFolder scratch;
+  const std::string tiles = "\nimage_fit = \"anyres\"\nimage_grids = [\"2x1\", \"1x3\"]\n";
+  const bool random = GENERATE(true, false);  // else a LLaVA-1.5, which has no newline row
+  const Config config =
+      Load(scratch,
+           random ? TwoModules(kVit + tiles, kLlama, "through = { kind = \"mlp2\", hidden = 8 }")
+                  : WholeToml("llava_clip_llama", tiles));
+  const ExportPlan plan = Export(scratch, config);
+  CHECK(plan.model == "LlavaNextForConditionalGeneration");
+  std::set<std::string> expected = NamesOf(Oracle("llava_next_clip_llama"));
+  if (random) {
+    std::erase_if(expected, [](const std::string& name) {
+      return name.find("encoder.layers.2.") != std::string::npos;
+    });
+  }
+  CHECK(NamesOf(scratch / "out") == expected);
+  const nlohmann::json json = ConfigOf(scratch / "out");
+  CHECK(json["model_type"] == "llava_next");
+  CHECK(json["image_grid_pinpoints"] == nlohmann::json::parse("[[16, 8], [8, 24]]"));
+  const auto processor = nlohmann::json::parse(BytesOf(scratch / "out/preprocessor_config.json"));
+  CHECK(processor["image_processor_type"] == "LlavaNextImageProcessor");
+  CHECK(processor["image_grid_pinpoints"] == json["image_grid_pinpoints"]);
+  if (random) {
+    CHECK(json["image_seq_length"] == 4);
+    CHECK(BytesOf(scratch / "out/processor_config.json").find("LlavaNextProcessor") !=
+          std::string::npos);
+  }
+  Config again = Load(scratch, "model.from = \"hf:out\"\n" + TwoModules("", "", ""));
+  CHECK(again.modules[0].model->images()->grids == std::vector<TileGrid>{{2, 1}, {1, 3}});
+  CHECK(HasNewline(again, again.edges[0]));
+}
+
+TEST_CASE("a LLaVA-NeXT that trained on squares is a LLaVA", "[export]") {
+  const ScratchFolder scratch;
+  const Config config = Load(scratch, WholeToml("llava_next_clip_llama", "image_fit = \"pad\"\n"));
+  CHECK(Export(scratch, config).model == "LlavaForConditionalGeneration");
+  CHECK(NamesOf(scratch / "out") == NamesOf(Oracle("llava_clip_llama")));
+  const nlohmann::json json = ConfigOf(scratch / "out");
+  CHECK(json["model_type"] == "llava");
+  CHECK_FALSE(json.contains("image_grid_pinpoints"));
+}
+
+TEST_CASE("a frozen projector needs the newline row of its folder", "[export]") {
+  const ScratchFolder scratch;
+  const Config config = Load(scratch, WholeToml("llava_clip_llama", "image_fit = \"anyres\"\n", "",
+                                                "through = { frozen = true }"));
+  CHECK_THROWS_WITH(CheckWeights(config),
+                    "tests/oracle/llava_clip_llama: expected tensor \"image_newline\" for "
+                    "vision_to_language.image_newline, found none");
+}
+
 TEST_CASE("images are prepared by a reader of the folder as in the run", "[export]") {
-  const std::string fit = GENERATE("crop", "pad", "stretch");
+  const std::string fit = GENERATE("crop", "pad", "stretch", "anyres");
   const ScratchFolder scratch;
   const std::string keys = std::string(kVit) + "\nimage_fit = \"" + fit +
                            "\"\nimage_mean = [0.1, 0.2, 0.3]\nimage_resampling = \"bilinear\"\n";

@@ -55,6 +55,27 @@ TEST_CASE("a whole model gives modules and projector their kinds, sizes and weig
   CHECK(LoadConfig(again.Write("resolved.toml", loaded.resolved_toml)).config == config);
 }
 
+TEST_CASE("a LLaVA-NeXT gives its grids, and another fit drops them") {
+  const std::string folder = Absolute("tests/oracle/llava_next_clip_llama");
+  const auto load = [&](const std::string& vision) {
+    std::string toml = Toml(vision);
+    toml.replace(toml.find(Absolute(kWhole)), Absolute(kWhole).size(), folder);
+    return Load(toml);
+  };
+  LoadedConfig loaded = load("");
+  const ImageRecipe& recipe = *loaded.config.modules[0].model->images();
+  CHECK(recipe.fit == ImageFit::kAnyres);
+  CHECK(recipe.grids == std::vector<TileGrid>{{1, 2}, {2, 1}, {2, 2}, {3, 1}});
+  CHECK_THAT(loaded.origins.at("modules.vision.image_grids").place.file,
+             Catch::EndsWith("/config.json"));
+  const ScratchFolder again;
+  CHECK(LoadConfig(again.Write("resolved.toml", loaded.resolved_toml)).config == loaded.config);
+  LoadedConfig padded = load("image_fit = \"pad\"");
+  CHECK(padded.config.modules[0].model->images()->grids.empty());
+  LoadedConfig stated = load("image_grids = [\"2x2\"]");
+  CHECK(stated.config.modules[0].model->images()->grids == std::vector<TileGrid>{{2, 2}});
+}
+
 TEST_CASE("what the user states wins over a whole model") {
   const Config config =
       Load(Toml("feature_layer = -1", "context = 100", "through = { on = \"to\", frozen = true }"))
@@ -99,9 +120,11 @@ TEST_CASE("a folder that is no whole model is refused for the projector") {
   std::string toml = Toml();
   toml.replace(toml.find(kWhole), std::string(kWhole).size(), clip);
   CHECK_THROWS_WITH(
-      Load(toml), Catch::Contains("through.weights: " + clip +
-                                  "/config.json: model_type: expected a whole model, \"llava\" or "
-                                  "\"llava_llama\", got \"clip_vision_model\""));
+      Load(toml),
+      Catch::Contains(
+          "through.weights: " + clip +
+          "/config.json: model_type: expected a whole model, \"llava\", \"llava_next\" or "
+          "\"llava_llama\", got \"clip_vision_model\""));
 }
 
 }  // namespace

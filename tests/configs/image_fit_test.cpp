@@ -34,6 +34,36 @@ TEST_CASE("a module with another image_fit than data.image_fit is an error") {
         "data.image_fit = \"crop\" and modules.vision.image_fit = \"pad\", or both to agree");
 }
 
+TEST_CASE("images that are cut into tiles have grids, others have none") {
+  CHECK(RecipeOf(LoadConfig(kBase)).grids.empty());
+  const LoadedConfig usual = LoadConfig(kBase, {"data.image_fit=anyres"});
+  CHECK(RecipeOf(usual).grids == kUsualGrids);
+  CHECK_THAT(usual.resolved_toml,
+             Catch::Contains("\nimage_grids = [\"1x2\", \"2x1\", \"2x2\", \"3x1\", \"1x3\"]"));
+  const ScratchFolder folder;
+  CHECK(LoadConfig(folder.Write("resolved.toml", usual.resolved_toml)).config == usual.config);
+  CHECK(RecipeOf(LoadConfig(kBase, {"modules.vision.image_fit=anyres",
+                                    "modules.vision.image_grids=[\"16x1\"]"}))
+            .grids == std::vector<TileGrid>{{16, 1}});
+  CHECK(ErrorsOf({"modules.vision.image_grids=[\"1x2\"]"}) ==
+        "--set modules.vision.image_grids=[\"1x2\"]: modules.vision.image_grids: expected none, "
+        "since image_fit = \"crop\" cuts no tiles");
+  for (const std::string grids :
+       {"[]", "\"1x2\"", "[\"0x2\"]", "[\"1x17\"]", "[\"2\"]", "[\"1 x 2\"]", "[\"1x2x3\"]",
+        "[[1, 2]]", "[\"99999999999x1\"]"}) {
+    INFO(grids);
+    CHECK_THAT(ErrorsOf({"modules.vision.image_grids=" + grids, "data.image_fit=anyres"}),
+               Catch::Contains("image_grids: expected a list of grids, rows x columns from 1 to "
+                               "16, like [\"1x2\", \"2x1\"], got "));
+  }
+}
+
+TEST_CASE("an encoder of tiles needs a projector and no class token") {
+  CHECK_THAT(ErrorsOf({"data.image_fit=anyres", "modules.vision.class_token=true"}),
+             Catch::EndsWith("class_token: expected false, since the rows of tiles become lines of "
+                             "patches and the class token has no place in them"));
+}
+
 TEST_CASE("means and deviations are three numbers of their ranges") {
   CHECK(RecipeOf(LoadConfig(kBase, {"modules.vision.image_mean=[0, 0.25, 1]"})).mean ==
         std::array<double, 3>{0, 0.25, 1});

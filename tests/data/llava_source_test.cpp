@@ -270,7 +270,7 @@ TEST_CASE("the shapes of a round's samples add up to what its shards hold", "[da
     CHECK(shape.samples == 1);
     tokens += shape.tokens;
     labels += shape.labels;
-    images += shape.items.at("vision");
+    images += shape.lengths.at("vision");
   }
   CHECK(tokens == whole.num_tokens);
   CHECK(labels == source.CountValidTokens(TrainRound(2)));

@@ -20,7 +20,7 @@ constexpr std::int64_t kImage = -200;  // at an image, in the recordings
 SampleFormat Format(const std::string& folder, PromptKind prompt) {
   return {.tokenizer = MakeTokenizer("hf:tests/oracle/tokenizers/" + folder, {"<image>"}),
           .fields = {RowField()},
-          .items = {{[](const std::string&) { return 1; }}},
+          .items = {{[](const std::string&) { return PlacesInOrder(1, 1); }}},
           .context = 100'000,
           .prompt = prompt};
 }

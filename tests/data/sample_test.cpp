@@ -11,7 +11,7 @@ namespace {
 const LlavaSet kSet{"set.json", {}};
 
 ItemFormat RowsPerItem(std::int64_t rows) {
-  return {[rows](const std::string&) { return rows; }};
+  return {[rows](const std::string&) { return PlacesInOrder(1, rows); }};
 }
 
 /// Two encoders of 3 and 2 rows per image, bytes as tokens.

@@ -121,7 +121,7 @@ TEST_CASE("rows have none, one or two images, and some two-encoder rows a detail
 
 TEST_CASE("no sample of the repository's set is longer than the configs' context", "[data]") {
   const auto tokenizer = MakeTokenizer("bytes", {"<image>", "<audio>"});
-  const ItemFormat items = {[](const std::string&) { return 16; }};
+  const ItemFormat items = {[](const std::string&) { return PlacesInOrder(1, 16); }};
   const SampleFormat format = {tokenizer, kTwoEncoders, {items, items}, 96};
   const std::string folder = kRepositorySet;
   for (const std::string& name : kJsonFiles) {

@@ -67,6 +67,59 @@ TEST_CASE("LLaVA's processor pads if it says so") {
   CHECK(ReadRecipe("{" + rest).recipe.fit == ImageFit::kCrop);
 }
 
+/// The file of llava-hf/llava-v1.6-vicuna-7b-hf.
+constexpr const char* kNext = R"({
+  "aspect_ratio_setting": "anyres", "crop_size": {"height": 336, "width": 336},
+  "do_center_crop": true, "do_convert_rgb": true, "do_normalize": true, "do_rescale": true,
+  "do_resize": true,
+  "image_grid_pinpoints": [[336, 672], [672, 336], [672, 672], [1008, 336], [336, 1008]],
+  "image_mean": [0.48145466, 0.4578275, 0.40821073], "image_processor_type": "LlavaNextImageProcessor",
+  "image_std": [0.26862954, 0.26130258, 0.27577711], "processor_class": "LlavaNextProcessor",
+  "resample": 3, "rescale_factor": 0.00392156862745098, "size": {"shortest_edge": 336}})";
+
+TEST_CASE("LLaVA-NeXT's processor cuts tiles") {
+  ImageRecipe tiles = kClipImages;
+  tiles.fit = ImageFit::kAnyres;
+  tiles.grids = kUsualGrids;
+  CHECK(ReadRecipe(kNext).recipe == tiles);
+  const std::string named = R"({"image_processor_type": "LlavaNextImageProcessor",
+      "size": {"shortest_edge": 336}, "crop_size": {"height": 336, "width": 336})";
+  CHECK(ReadRecipe(named + "}").recipe.grids == kUsualGrids);
+  CHECK(ReadRecipe(named + R"(, "image_grid_pinpoints": [[336, 1680]]})").recipe.grids ==
+        std::vector<TileGrid>{{1, 5}});
+  const std::string multiples =
+      "image_grid_pinpoints: expected multiples of the encoder's image_size, 336, up to 16 times "
+      "it, got ";
+  const auto refusal = [&](const std::string& grids) {
+    return RefusalOf(named + ", \"image_grid_pinpoints\": " + grids + "}");
+  };
+  CHECK(refusal("[[336, 384]]") == multiples + "384");
+  CHECK(refusal("[[0, 336]]") == multiples + "0");
+  CHECK(refusal("[[336, 5712]]") == multiples + "5712");
+  CHECK(refusal("[[336, -336]]") == multiples + "-336");
+  CHECK(refusal("[336, 672]") ==
+        "image_grid_pinpoints: expected a list of pairs of whole numbers, got \"[336,672]\"");
+  CHECK(refusal("[]") ==
+        "image_grid_pinpoints: expected a list of pairs of whole numbers, got \"[]\"");
+}
+
+TEST_CASE("config.json and the image processor must agree on tiles") {
+  const auto refusal = [](const std::string& json) {
+    const ScratchFolder folder;
+    folder.Write("preprocessor_config.json", json);
+    VitConfig encoder;
+    encoder.image_size = 336;
+    encoder.image_recipe.fit = ImageFit::kAnyres;
+    encoder.image_recipe.grids = {{1, 2}};
+    const std::string error = ErrorOf([&] { ReadImageProcessor(folder.path(), encoder); });
+    return error.substr(error.find(": ") + 2);
+  };
+  CHECK(refusal(kClip336) ==
+        "image_processor_type: expected \"LlavaNextImageProcessor\", since config.json has "
+        "model_type = \"llava_next\", got \"CLIPImageProcessor\"");
+  CHECK(refusal(kNext) == "image_grid_pinpoints: expected the same as in config.json");
+}
+
 TEST_CASE("every value of an image processor is read") {
   const ImageRecipe recipe = ReadRecipe(R"({"image_processor_type": "CLIPImageProcessor",
       "do_center_crop": false, "size": {"height": 336, "width": 336}, "resample": 2,
@@ -137,8 +190,8 @@ TEST_CASE("steps that are not supported are refused by key") {
   CHECK(of("\"image_std\": [0.5, 0, 0.5]") == "image_std: expected numbers above 0");
   CHECK(of("\"image_std\": [0.5, 0.5]") == "image_std: expected three numbers, got \"[0.5,0.5]\"");
   CHECK(of("\"image_processor_type\": \"Siglip2ImageProcessor\"") ==
-        "image_processor_type: expected \"CLIPImageProcessor\", \"SiglipImageProcessor\" or "
-        "\"LlavaImageProcessor\", got \"Siglip2ImageProcessor\"");
+        "image_processor_type: expected \"CLIPImageProcessor\", \"SiglipImageProcessor\", "
+        "\"LlavaImageProcessor\" or \"LlavaNextImageProcessor\", got \"Siglip2ImageProcessor\"");
   CHECK(of("\"image_processor_type\": \"LlavaImageProcessor\", \"do_pad\": true, \"do_normalize\": "
            "false") ==
         "do_normalize: expected true with do_pad, which fills with the mean, got false");

@@ -131,7 +131,8 @@ TEST_CASE("projectors that are not supported are refused by key") {
                            "multimodal_projector_bias": false})") ==
         "multimodal_projector_bias: a projector without biases is not supported yet");
   CHECK(ProjectorError(R"({"model_type": "llama"})") ==
-        "model_type: expected a whole model, \"llava\" or \"llava_llama\", got \"llama\"");
+        "model_type: expected a whole model, \"llava\", \"llava_next\" or \"llava_llama\", got "
+        "\"llama\"");
 }
 
 TEST_CASE("the vision encoder of LLaVA-1.5 gives the last layer but one without class tokens") {

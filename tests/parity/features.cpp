@@ -5,6 +5,7 @@
 #include "data/llava_source.hpp"
 #include "kinds/llama.hpp"
 #include "kinds/vit.hpp"
+#include "plan/stage_parts.hpp"
 
 namespace troupe {
 namespace {
@@ -47,6 +48,7 @@ void AddFrozen(const Config& config, const EdgeConfig& edge, Features& features)
     features.insert(vision ? "frozen vision" : "frozen language");
   }
   if (edge.through && edge.through->frozen) features.insert("frozen projector");
+  if (HasNewline(config, edge)) features.insert("tiles " + ToString(PlacementOfEdge(config, edge)));
 }
 
 void AddAdapters(const Config& config, Features& features) {

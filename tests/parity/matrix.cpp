@@ -335,6 +335,20 @@ Setups WithAdapters() {
   };
 }
 
+/// Images of many sizes that are cut into tiles.
+Setups WithTiles() {
+  return {
+      Setup(Disjoint({.dp = 3}), {.dp = 2}).Tiles().Quick().Float32(),
+      Setup(Disjoint({.tp = 2, .pp = 2}), {.tp = 2, .pp = 2}).Tiles().ProjectorAtLanguage(),
+      Setup(Disjoint({.dp = 2}), {.pp = 2, .dp = 2}).Tiles().Adapters("vision", 0.3).ZbH1(),
+      Setup(Disjoint(), {.tp = 2, .pp = 3}).Tiles().Frozen("vision").Frozen("language").Portable(),
+      Setup(Disjoint({.dp = 2}), {.pp = 2}).Tiles().FrozenProjector().Frozen("vision"),
+      Setup(Colocated({.tp = 2, .dp = 2}), {.pp = 2, .dp = 2}).Tiles().Window(2).Quick().Float32(),
+      Setup(Colocated({.dp = 4}), {.tp = 4}).Tiles().Offloaded("vision", Offload::kState),
+      Setup(Inline(), {.tp = 2, .dp = 2}).Tiles().Quick().Float32(),
+  };
+}
+
 /// What of an encoder is away while the language model computes.
 Setups Offloading() {
   const auto parameters = Offload::kParameters;
@@ -366,7 +380,7 @@ Setups Matrix() {
   Setups all;
   for (const Setups& part :
        {Cuts(), Fans(), Models(), Freezing(), Arrangements(), Sharing(), Inlined(), Pairs(),
-        Schedules(), Recomputation(), Offloading(), Recipes(), WithAdapters()}) {
+        Schedules(), Recomputation(), Offloading(), Recipes(), WithAdapters(), WithTiles()}) {
     all.insert(all.end(), part.begin(), part.end());
   }
   return all;

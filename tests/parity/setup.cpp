@@ -193,6 +193,14 @@ Setup& Setup::ClassToken() {
   return Note("class token");
 }
 
+Setup& Setup::Tiles() {
+  config_.data.train = "tests/oracle/tiled_rows.json";
+  ImageRecipe& recipe = Module("vision").As<VitConfig>().image_recipe;
+  recipe.fit = ImageFit::kAnyres;
+  recipe.grids = kUsualGrids;
+  return Note("tiles");
+}
+
 Setup& Setup::FeatureLayer(std::int64_t layer) {
   Module("vision").As<VitConfig>().feature_layer = layer;
   return Note("feature layer " + std::to_string(layer));

@@ -40,6 +40,9 @@ class Setup {
   Setup& ProjectorAtLanguage();
   Setup& NoProjector();
   Setup& ClassToken();
+  /// The images of other rows, of many sizes, are cut into tiles: 8 to 16 rows of the encoder each,
+  /// some of which are left out.
+  Setup& Tiles();
   Setup& FeatureLayer(std::int64_t layer);
   Setup& TiedHead();
   Setup& NoClip();

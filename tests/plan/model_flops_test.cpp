@@ -9,7 +9,7 @@ namespace {
 
 /// 3 samples of 10 tokens, 17 labels, 2 images for "vision" and 5 for "audio".
 const StepShape kShape{
-    .samples = 3, .tokens = 10, .labels = 17, .items = {{"vision", 2}, {"audio", 5}}};
+    .samples = 3, .tokens = 10, .labels = 17, .lengths = {{"vision", 2}, {"audio", 5}}};
 
 PassFlops FlopsOf(const Config& config, const std::string& name) {
   for (const PartFlops& part : StepFlops(config, kShape)) {

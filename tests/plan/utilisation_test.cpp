@@ -12,7 +12,7 @@ StepShape SampleOf(std::int64_t tokens, std::int64_t labels, std::int64_t images
   return {.samples = 1,
           .tokens = tokens,
           .labels = labels,
-          .items = {{"vision", images}, {"audio", 1}}};
+          .lengths = {{"vision", images}, {"audio", 1}}};
 }
 
 }  // namespace

@@ -76,7 +76,8 @@ std::map<std::string, std::string> FilesOf(const std::string& folder) {
 
 TEST_CASE("imported in one layout, trained, exported, imported in another: the same bytes",
           "[torch][oracle][export]") {
-  const std::string family = GENERATE("llava_clip_llama", "llava_siglip_qwen3");
+  const std::string family =
+      GENERATE("llava_clip_llama", "llava_siglip_qwen3", "llava_next_clip_llama");
   for (const Layouts& first : SomeLayouts()) {
     const ScratchFolder scratch;
     const Config config = ConfigOf(FolderOf(family), first);

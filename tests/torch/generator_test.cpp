@@ -4,6 +4,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <catch2/catch.hpp>
@@ -15,8 +16,6 @@
 namespace troupe::oracle {
 namespace {
 
-constexpr std::int64_t kImageToken = 30;
-constexpr std::int64_t kRowsOfImage = 4;
 constexpr double kExact = 1e-10;
 
 const std::vector<std::string> kLanguageFamilies = {
@@ -28,6 +27,9 @@ std::vector<std::string> AllFamilies() {
     for (const char* language : {"llama", "mistral", "qwen2", "qwen3"}) {
       families.push_back(std::string("llava_") + vision + "_" + language);
     }
+  }
+  for (const char* const next : {"llava_next_clip_llama", "llava_next_siglip_qwen2"}) {
+    families.emplace_back(next);
   }
   return families;
 }
@@ -70,18 +72,10 @@ std::unique_ptr<Generator> GeneratorOf(const std::string& family) {
 Prompt PromptOf(const std::string& family, const std::vector<std::int64_t>& tokens) {
   Prompt prompt;
   prompt.tokens = tokens;
-  PromptItems items{.encoder = "vision", .items = {}, .positions = {}};
-  for (std::size_t t = 0; t < tokens.size(); ++t) {
-    if (tokens[t] == kImageToken) items.positions.push_back(static_cast<std::int64_t>(t));
-  }
-  if (items.positions.empty()) return prompt;
-  const Buffer images = Expected(family).Read("images");
-  const auto count = std::ssize(items.positions) / kRowsOfImage;
-  Shape shape = images.shape();
-  shape[0] = count;
-  items.items = {Buffer::Wrap(images.owner(), images.data(), shape, images.dtype()),
-                 std::vector<std::int64_t>(static_cast<std::size_t>(count), 1)};
-  prompt.items.push_back(std::move(items));
+  if (std::ranges::count(tokens, kImageToken) == 0) return prompt;
+  PlacedImages images = ImagesFor(family, tokens);
+  prompt.items.push_back(
+      {"vision", std::move(images.items), std::move(images.positions), std::move(images.newlines)});
   return prompt;
 }
 
@@ -97,7 +91,7 @@ class NoTokenizer final : public Tokenizer {
   std::int64_t size() const override { return 32; }
 };
 
-TEST_CASE("104 answers are those of transformers, token for token", "[torch][oracle]") {
+TEST_CASE("120 answers are those of transformers, token for token", "[torch][oracle]") {
   const std::string family = GENERATE(from_range(AllFamilies()));
   INFO(family);
   std::vector<std::string> names;

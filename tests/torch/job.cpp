@@ -99,7 +99,7 @@ Inputs MakeInputs(const Config& config, const std::vector<int>& images_per_sampl
   }
   std::int64_t first_position = 0;
   for (const ModuleConfig* encoder : Encoders(config)) {
-    const std::int64_t rows = encoder->model->rows_per_item();
+    const std::int64_t rows = encoder->model->RowsOf(1);
     const int count = std::accumulate(images_per_sample.begin(), images_per_sample.end(), 0);
     Shape shape = encoder->model->field()->row_shape();
     shape.insert(shape.begin(), count);
@@ -121,6 +121,14 @@ Inputs MakeInputs(const Config& config, const std::vector<int>& images_per_sampl
     inputs.fields[encoder->name] = {images,
                                     std::vector<std::int64_t>(static_cast<std::size_t>(count), 1)};
     inputs.positions[encoder->name] = IntegerBuffer(positions);
+    if (encoder->model->tile_side() > 0) {  // one behind the rows of two images
+      std::vector<std::int64_t> newlines;
+      for (std::int64_t sample = 0; sample < num_samples; ++sample) {
+        if (images_per_sample[static_cast<std::size_t>(sample)] == 0) continue;
+        newlines.push_back(sample * kTokens + 8);
+      }
+      inputs.newlines[encoder->name] = IntegerBuffer(newlines);
+    }
     first_position += 4;
   }
   return inputs;
@@ -137,18 +145,32 @@ Inputs Slice(const Config& config, const Inputs& whole, std::size_t begin, std::
     part.table.samples.push_back(sample);
     part.table.rows.push_back(part.tokens.shape()[1]);
   }
+  if (first == 0 && last == whole.tokens.shape()[0]) {
+    part.fields = whole.fields;
+    part.positions = whole.positions;
+    part.newlines = whole.newlines;
+    return part;
+  }
   for (const ModuleConfig* encoder : Encoders(config)) {
-    const Buffer& all = whole.positions.at(encoder->name);
-    std::vector<std::int64_t> positions;
     std::int64_t before = 0;
-    for (std::int64_t i = 0; i < all.num_elements(); ++i) {
-      const std::int64_t position = all.as<std::int64_t>()[i];
-      if (position < first * kTokens) ++before;
-      if (position >= first * kTokens && position < last * kTokens) {
-        positions.push_back(position - first * kTokens);
+    const auto in_part = [&](const Buffer& all) {
+      std::vector<std::int64_t> positions;
+      before = 0;
+      for (std::int64_t i = 0; i < all.num_elements(); ++i) {
+        const std::int64_t position = all.as<std::int64_t>()[i];
+        if (position < first * kTokens) ++before;
+        if (position >= first * kTokens && position < last * kTokens) {
+          positions.push_back(position - first * kTokens);
+        }
       }
+      return positions;
+    };
+    const auto newlines = whole.newlines.find(encoder->name);
+    if (newlines != whole.newlines.end()) {
+      part.newlines[encoder->name] = IntegerBuffer(in_part(newlines->second));
     }
-    const std::int64_t rows = encoder->model->rows_per_item();
+    const std::vector<std::int64_t> positions = in_part(whole.positions.at(encoder->name));
+    const std::int64_t rows = encoder->model->RowsOf(1);
     const auto count = static_cast<std::int64_t>(positions.size()) / rows;
     part.fields[encoder->name] = {
         whole.fields.at(encoder->name).values.Rows(before / rows, before / rows + count),

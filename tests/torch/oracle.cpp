@@ -7,6 +7,7 @@
 
 #include "checkpoint/weights_folder.hpp"
 #include "configs/loader.hpp"
+#include "data/tiles.hpp"
 #include "models/model_folder.hpp"
 #include "modules/gradient_clip.hpp"
 #include "plan/stage_parts.hpp"
@@ -73,8 +74,49 @@ Values Expected::Of(const Config& config, const std::string& kind, const Values&
   return found;
 }
 
+/// The places of image `number`: of one square, or of tiles as tools/oracle/tiles.py cuts them.
+static ItemPlaces PlacesOfImage(const Expected& expected, std::size_t number) {
+  constexpr std::int64_t kPixels = 8;  // along a side of a tile
+  constexpr std::int64_t kRows = 2;
+  if (!expected.Has("sizes")) return PlacesInOrder(1, kRows * kRows);
+  const Buffer sizes = expected.Read("sizes");
+  const auto* const size = sizes.as<std::int64_t>() + 2 * number;
+  const std::vector<TileGrid> grids = {{1, 2}, {2, 1}, {2, 2}, {3, 1}};
+  const PixelSize image{size[0], size[1]};
+  return PlacesOfTiles(image, ChooseGrid(image, kPixels, grids), kRows);
+}
+
+PlacedImages ImagesFor(const std::string& family, std::span<const std::int64_t> tokens) {
+  const Expected expected(family);
+  PlacedImages found;
+  std::int64_t length = 0;
+  for (std::size_t t = 0; t < tokens.size(); ++t) {
+    if (tokens[t] != kImageToken) continue;
+    const ItemPlaces places = PlacesOfImage(expected, found.items.lengths.size());
+    const auto first = static_cast<std::int64_t>(t);
+    for (const std::int64_t place : places.rows) {
+      found.positions.push_back(place < 0 ? -1 : first + place);
+    }
+    for (const std::int64_t place : places.newlines) found.newlines.push_back(first + place);
+    found.items.lengths.push_back(places.length);
+    length += places.length;
+    t += static_cast<std::size_t>(places.num_tokens) - 1;
+  }
+  if (length == 0) return found;
+  const Buffer images = expected.Read("images");
+  Shape shape = images.shape();
+  shape[0] = length;
+  found.items.values = Buffer::Wrap(images.owner(), images.data(), shape, images.dtype());
+  return found;
+}
+
+static Buffer BufferOf(const std::vector<std::int64_t>& numbers) {
+  Buffer buffer = Buffer::Allocate({std::ssize(numbers)}, DType::kInt64);
+  std::ranges::copy(numbers, buffer.as<std::int64_t>());
+  return buffer;
+}
+
 Inputs InputsOf(const std::string& family) {
-  constexpr std::int64_t kImageToken = 30;
   const Expected expected(family);
   Inputs inputs;
   inputs.tokens = expected.Read("tokens");
@@ -86,18 +128,17 @@ Inputs InputsOf(const std::string& family) {
     inputs.table.rows.push_back(0);
   }
   if (!expected.Has("images")) return inputs;
-  const Buffer images = expected.Read("images");
-  inputs.fields["vision"] = {
-      images, std::vector<std::int64_t>(static_cast<std::size_t>(images.shape()[0]), 1)};
-  std::vector<std::int64_t> places;
+  const std::span tokens(inputs.tokens.as<std::int64_t>(),
+                         static_cast<std::size_t>(inputs.tokens.num_elements()));
   const std::int64_t length = inputs.tokens.shape()[1];
-  for (std::int64_t i = 0; i < inputs.tokens.num_elements(); ++i) {
-    if (inputs.tokens.as<std::int64_t>()[i] != kImageToken) continue;
-    places.push_back(i);
-    ++inputs.table.rows[static_cast<std::size_t>(i / length)];
+  for (std::size_t i = 0; i < tokens.size(); ++i) {
+    if (tokens[i] != kImageToken) continue;
+    ++inputs.table.rows[i / static_cast<std::size_t>(length)];
   }
-  inputs.positions["vision"] = Buffer::Allocate({std::ssize(places)}, DType::kInt64);
-  std::ranges::copy(places, inputs.positions["vision"].as<std::int64_t>());
+  PlacedImages images = ImagesFor(family, tokens);
+  inputs.fields["vision"] = std::move(images.items);
+  inputs.positions["vision"] = BufferOf(images.positions);
+  if (expected.Has("sizes")) inputs.newlines["vision"] = BufferOf(images.newlines);
   return inputs;
 }
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <map>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -38,6 +39,17 @@ class Expected {
  private:
   SafetensorsReader file_;
 };
+
+inline constexpr std::int64_t kImageToken = 30;
+
+/// The first images of a recording, and where their rows and newline rows go.
+struct PlacedImages {
+  FieldItems items;
+  std::vector<std::int64_t> positions;
+  std::vector<std::int64_t> newlines;
+};
+/// Returns the images that stand at the image tokens of `tokens`.
+PlacedImages ImagesFor(const std::string& family, std::span<const std::int64_t> tokens);
 
 /// Returns the tokens and labels of a recording, and of a whole model the images, whose rows stand at
 /// the image tokens.

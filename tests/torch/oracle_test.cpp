@@ -60,9 +60,10 @@ constexpr const char* kWhole =
 
 TEST_CASE("whole models have the loss and the gradients of transformers, and train like them",
           "[torch][oracle]") {
-  const std::string vision = GENERATE("clip", "siglip");
-  const std::string language = GENERATE("llama", "mistral", "qwen2", "qwen3");
-  const std::string family = "llava_" + vision + "_" + language;
+  const std::string family =
+      GENERATE("llava_clip_llama", "llava_clip_mistral", "llava_clip_qwen2", "llava_clip_qwen3",
+               "llava_siglip_llama", "llava_siglip_mistral", "llava_siglip_qwen2",
+               "llava_siglip_qwen3", "llava_next_clip_llama", "llava_next_siglip_qwen2");
   INFO(family);
   Config config = Load(family, kWhole);
   const auto [from, to] =

@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 
 import widened  # noqa: F401  before transformers
+import tiles
 import torch
 import transformers
 from safetensors.torch import load_file, save_file
@@ -23,7 +24,8 @@ LANGUAGE = ("llama", "llama_tied", "llama_biased", "llama_linear", "llama3", "mi
             "qwen3")
 WHOLE = tuple(f"llava_{vision}_{language}" for vision in ("clip", "siglip")
               for language in ("llama", "mistral", "qwen2", "qwen3"))
-PROMPTS_OF_LANGUAGE, PROMPTS_OF_WHOLE = 5, 8  # 104 in all
+NEXT = ("llava_next_clip_llama", "llava_next_siglip_qwen2")
+PROMPTS_OF_LANGUAGE, PROMPTS_OF_WHOLE = 5, 8  # 120 in all
 
 
 def prompt(generator, family, number):
@@ -31,9 +33,10 @@ def prompt(generator, family, number):
     def text(length):
         return torch.randint(0, IMAGE_TOKEN, (length,), generator=generator)
     tokens = [text(1 + 7 * number % 19)]
-    images = number % 3 if family in WHOLE else 0
+    images = 0 if family in LANGUAGE else number % 3
     for image in range(images):
-        tokens += [torch.full((ROWS_OF_IMAGE,), IMAGE_TOKEN), text(2 + image)]
+        rows = tiles.num_tokens(tiles.SIZES[image]) if family in NEXT else ROWS_OF_IMAGE
+        tokens += [torch.full((rows,), IMAGE_TOKEN), text(2 + image)]
     return torch.cat(tokens), images
 
 
@@ -42,19 +45,23 @@ def main():
     torch.set_num_threads(1)
     found = {}
     torch.set_grad_enabled(False)
-    for family in LANGUAGE + WHOLE:
+    for family in LANGUAGE + WHOLE + NEXT:
         kind = getattr(transformers, transformers.AutoConfig.from_pretrained(out / family)
                        .architectures[0])
         model = kind.from_pretrained(out / family, attn_implementation="eager").double().eval()
         generator = torch.Generator().manual_seed(11)
-        for number in range(PROMPTS_OF_WHOLE if family in WHOLE else PROMPTS_OF_LANGUAGE):
+        for number in range(PROMPTS_OF_LANGUAGE if family in LANGUAGE else PROMPTS_OF_WHOLE):
             tokens, images = prompt(generator, family, number)
             # Without a mask generate() hides every token 0.
             inputs = {"input_ids": tokens.view(1, -1),
                       "attention_mask": torch.ones(1, len(tokens), dtype=torch.long)}
             if images:
-                inputs["pixel_values"] = load_file(
-                    out / family / "expected.safetensors")["images"][:images].double()
+                all_images = load_file(out / family / "expected.safetensors")["images"].double()
+                inputs["pixel_values"] = all_images[:images]
+                if family in NEXT:
+                    sizes = tiles.SIZES[:images]
+                    inputs["pixel_values"] = tiles.padded(all_images, sizes)
+                    inputs["image_sizes"] = torch.tensor(sizes)
             whole = model.generate(**inputs, do_sample=False, max_new_tokens=NEW_TOKENS,
                                    eos_token_id=None, pad_token_id=0)
             name = f"{family}/{number}"

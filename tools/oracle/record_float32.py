@@ -9,6 +9,7 @@ import json
 import sys
 from pathlib import Path
 
+import tiles
 import torch
 import transformers
 from safetensors.torch import load_file
@@ -22,6 +23,9 @@ def record(folder):
     inputs = {"input_ids": given["tokens"], "use_cache": False}
     if "images" in given:
         inputs["pixel_values"] = given["images"]
+    if "sizes" in given:
+        inputs["pixel_values"] = tiles.padded(given["images"], tiles.SIZES)
+        inputs["image_sizes"] = given["sizes"]
 
     def loss_of():
         return sum_of_losses(model(**inputs).logits, given["labels"])

@@ -4,11 +4,14 @@
 
 OUT/images/ gets the files and expected.txt, a line per file:
 
-    NAME WIDTH HEIGHT PIXELS then, for each of FITS and each of FILTERS, BYTES:NUMBERS
+    NAME WIDTH HEIGHT PIXELS then, for each of FITS and each of FILTERS, BYTES:NUMBERS, then SQUARES:ROWS
 
 WIDTH, HEIGHT and PIXELS are of transformers.image_utils.load_image. BYTES are the pixels that its slow
 image processor gives before it rescales them, NUMBERS the float32 that an encoder reads. Each is the
-beginning of a SHA-256: of [height, width, 3], [SIZE, SIZE, 3] and [3, SIZE, SIZE].
+beginning of a SHA-256: of [height, width, 3], [squares, SIZE, SIZE, 3] and [squares, 3, SIZE, SIZE].
+
+SQUARES are those of "anyres", and ROWS its packed features, where each feature is its own number and
+the newline is -2: [tokens] int64.
 
 Exception: a grey PNG of 16 bits is recorded as if it had its upper 8, since Pillow's convert("RGB")
 clips it at 255 and makes nearly all of it white.
@@ -19,12 +22,16 @@ import struct
 import sys
 import zlib
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
+import torch
 from PIL import Image, PngImagePlugin
 from PIL import __version__ as pillow_version
-from transformers import CLIPImageProcessor, LlavaImageProcessor, SiglipImageProcessor, __version__
+from transformers import (CLIPImageProcessor, LlavaImageProcessor, LlavaNextImageProcessor,
+                          LlavaNextModel, LlavaNextProcessor, SiglipImageProcessor, __version__)
 from transformers.image_utils import load_image
+from transformers.models.llava_next.modeling_llava_next import image_size_to_num_patches
 
 assert __version__ == "4.57.6", "the recordings are those of transformers 4.57.6"
 assert pillow_version == "13.0.0", "the recordings are those of Pillow 13.0.0"
@@ -33,10 +40,14 @@ SIZE = 17  # odd, so that centres are rounded
 SQUARE = {"height": SIZE, "width": SIZE}
 SHORTER = {"shortest_edge": SIZE}
 FILTERS = (Image.Resampling.BICUBIC, Image.Resampling.BILINEAR)
+GRIDS = [[rows * SIZE, columns * SIZE] for rows, columns in ((1, 2), (2, 1), (2, 2), (3, 1), (1, 3))]
+PATCH = 3  # pixels: a side of 5 rows
 FITS = {
     "crop": lambda f: CLIPImageProcessor(size=SHORTER, crop_size=SQUARE, resample=f),
     "pad": lambda f: LlavaImageProcessor(do_pad=True, size=SHORTER, crop_size=SQUARE, resample=f),
     "stretch": lambda f: SiglipImageProcessor(size=SQUARE, resample=f),
+    "anyres": lambda f: LlavaNextImageProcessor(size=SHORTER, crop_size=SQUARE, resample=f,
+                                                image_grid_pinpoints=GRIDS),
 }
 # Width, height: a pixel, lines, the encoder's size, one more and one less, wide, tall. Pillow 13 resizes
 # (23, 56) by rows first, (23, 40) only where it is stretched.
@@ -213,6 +224,25 @@ def processed(processor, image, **options):
                      **options)["pixel_values"][0]
 
 
+def packed(image):
+    """The squares of an image, and its packed rows."""
+    side = SIZE // PATCH
+    sizes = [(image.height, image.width)]
+    squares = image_size_to_num_patches(sizes[0], GRIDS, SIZE)
+    rows = torch.arange(squares * side * side).view(squares, side * side, 1)
+    vision = SimpleNamespace(image_size=SIZE, patch_size=PATCH)
+    model = SimpleNamespace(config=SimpleNamespace(vision_config=vision, image_grid_pinpoints=GRIDS))
+    features, _ = LlavaNextModel.pack_image_features(
+        model, [rows], sizes, "default", image_newline=torch.tensor([-2]))
+    processor = SimpleNamespace(
+        image_processor=SimpleNamespace(image_grid_pinpoints=GRIDS), patch_size=PATCH,
+        num_additional_image_tokens=0,
+        _get_unpadded_features=lambda *sizes: LlavaNextProcessor._get_unpadded_features(None, *sizes))
+    counted = LlavaNextProcessor._get_number_of_features(processor, *sizes[0], SIZE, SIZE)
+    assert counted == len(features[0])
+    return f"{squares}:{digest(features[0].view(-1).numpy().astype(np.int64))}"
+
+
 def record(path):
     image = loaded(path)
     fields = [path.name, str(image.width), str(image.height), digest(np.asarray(image))]
@@ -227,7 +257,9 @@ def record(path):
                 square = expand2square(image, colour)
                 again = processed(FITS["crop"](resampling), square)
                 assert (again == numbers).all()
-            fields.append(f"{digest(eight_bits.transpose(1, 2, 0))}:{digest(numbers)}")
+            last = (0, 2, 3, 1) if fit == "anyres" else (1, 2, 0)
+            fields.append(f"{digest(eight_bits.transpose(last))}:{digest(numbers)}")
+    fields.append(packed(image))
     return " ".join(fields)
 
 

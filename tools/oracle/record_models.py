@@ -11,12 +11,13 @@ import sys
 from pathlib import Path
 
 import widened  # noqa: F401  before transformers
+import tiles
 import torch
 from safetensors.torch import save_file
 from steps import five_steps, sum_of_losses
 from transformers import (CLIPVisionConfig, CLIPVisionModel, LlamaConfig, LlamaForCausalLM,
-                          LlavaConfig, LlavaForConditionalGeneration, MistralConfig,
-                          MistralForCausalLM, Qwen2Config, Qwen2ForCausalLM, Qwen3Config,
+                          LlavaConfig, LlavaForConditionalGeneration, LlavaNextConfig,
+                          LlavaNextForConditionalGeneration, MistralConfig, MistralForCausalLM, Qwen2Config, Qwen2ForCausalLM, Qwen3Config,
                           Qwen3ForCausalLM, SiglipVisionConfig, SiglipVisionModel, __version__)
 
 TEXT = dict(vocab_size=32, hidden_size=16, intermediate_size=12, num_hidden_layers=2,
@@ -63,6 +64,7 @@ WHOLE_LANGUAGE = {
     "qwen2": Qwen2Config(**SMALL_TEXT),
     "qwen3": Qwen3Config(**SMALL_TEXT, head_dim=4),
 }
+NEXT = (("clip", "llama"), ("siglip", "qwen2"))  # LLaVA-NeXT
 WITH_STATE = ("llava_clip_llama", "llava_siglip_qwen3")
 
 
@@ -140,7 +142,8 @@ def as_stored(key):
     for before, after in {"model.language_model.": "language_model.model.",
                           "lm_head.": "language_model.lm_head.",
                           "model.vision_tower.": "vision_tower.",
-                          "model.multi_modal_projector.": "multi_modal_projector."}.items():
+                          "model.multi_modal_projector.": "multi_modal_projector.",
+                          "model.image_newline": "image_newline"}.items():
         if own.startswith(before):
             return f"{kind}/{after}{own.removeprefix(before)}"
     raise ValueError(key)
@@ -178,6 +181,41 @@ def record_whole(name, vision, strategy, language, out):
                         **stored, **steps})
 
 
+def record_next(name, vision, strategy, language, out):
+    config = LlavaNextConfig(vision, language, image_token_index=IMAGE_TOKEN,
+                             vision_feature_layer=-2, vision_feature_select_strategy=strategy,
+                             image_seq_length=4, image_grid_pinpoints=tiles.GRIDS,
+                             attn_implementation="eager")
+    model = prepare(LlavaNextForConditionalGeneration, config, out / name)
+    generator = torch.Generator().manual_seed(5)
+    sizes = torch.tensor(tiles.SIZES)
+    images = torch.randn((sum(map(tiles.num_squares, tiles.SIZES)), 3, 8, 8), generator=generator)
+    padded = tiles.padded(images.double(), tiles.SIZES)
+    # One image in the first sample, two in the second, none in the third.
+    counts = list(map(tiles.num_tokens, tiles.SIZES))
+    length = 12 + counts[1] + counts[2]
+    tokens = torch.randint(0, IMAGE_TOKEN, (3, length), generator=generator)
+    tokens[0, 2:2 + counts[0]] = IMAGE_TOKEN
+    tokens[1, 0:counts[1]] = IMAGE_TOKEN
+    tokens[1, 1 + counts[1]:1 + counts[1] + counts[2]] = IMAGE_TOKEN
+    labels = torch.randint(0, IMAGE_TOKEN, (3, length), generator=generator)
+    labels[0, :2 + counts[0]] = -100
+    labels[1, :1 + counts[1] + counts[2]] = -100
+
+    def loss_of():
+        logits = model(input_ids=tokens, pixel_values=padded, image_sizes=sizes,
+                       use_cache=False).logits
+        assert logits.dtype == torch.float64
+        return sum_of_losses(logits, labels)
+
+    loss = loss_of()
+    loss.backward()
+    found = {as_stored(key): value.clone() for key, value in gradients(model).items()}
+    steps, _ = five_steps(model, loss_of, (labels != -100).sum())
+    record(out / name, {"tokens": tokens, "labels": labels, "images": images, "sizes": sizes,
+                        "loss": loss.view(1), **found, **steps})
+
+
 def main():
     out = Path(sys.argv[1])
     torch.set_num_threads(1)
@@ -188,6 +226,9 @@ def main():
     for vision, (vision_config, strategy) in WHOLE_VISION.items():
         for language, language_config in WHOLE_LANGUAGE.items():
             record_whole(f"llava_{vision}_{language}", vision_config, strategy, language_config, out)
+    for vision, language in NEXT:
+        record_next(f"llava_next_{vision}_{language}", *WHOLE_VISION[vision],
+                    WHOLE_LANGUAGE[language], out)
 
 
 if __name__ == "__main__":

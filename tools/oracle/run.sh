@@ -18,7 +18,7 @@ trap 'rm -rf "$again"' EXIT
 export PYTHONWARNINGS=ignore TRANSFORMERS_VERBOSITY=error HF_HUB_OFFLINE=1
 
 mkdir "$again/pickles" "$again/tokenizers"
-for script in models answers adapters images; do
+for script in models answers adapters images tiles; do
   echo "recording $script"
   "$python" "tools/oracle/record_$script.py" "$again" > "$again/log" || { cat "$again/log"; exit 1; }
 done

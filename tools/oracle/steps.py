@@ -10,11 +10,12 @@ def sum_of_losses(logits, labels):
 
 def five_steps(model, loss_of, num_labels):
     """Losses and gradient norms of five steps on the mean loss, clipped to 1, and the state after
-    them. Only matrices decay."""
-    matrices = [value for value in model.parameters() if value.dim() > 1]
-    vectors = [value for value in model.parameters() if value.dim() == 1]
-    optimizer = torch.optim.AdamW([{"params": matrices, "weight_decay": 0.1},
-                                   {"params": vectors, "weight_decay": 0.0}],
+    them. Of the vectors only a LLaVA-NeXT's newline decays."""
+    decays = {True: [], False: []}
+    for name, value in model.named_parameters():
+        decays[value.dim() > 1 or name.endswith("image_newline")].append(value)
+    optimizer = torch.optim.AdamW([{"params": decays[True], "weight_decay": 0.1},
+                                   {"params": decays[False], "weight_decay": 0.0}],
                                   lr=0.01, betas=(0.9, 0.95), eps=1e-8)
     losses, norms = [], []
     for _ in range(5):
