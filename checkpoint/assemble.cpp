@@ -50,17 +50,6 @@ std::map<std::string, Whole> CheckedTensors(const std::vector<TensorPiece>& piec
   return tensors;
 }
 
-/// Copies the values to their places in `whole`. Returns their number.
-std::int64_t Copy(const TensorPiece& piece, const Buffer& whole) {
-  const std::size_t element = SizeOf(piece.value.dtype());
-  ForEachRun(piece, [&](std::int64_t from, std::int64_t to, std::int64_t count) {
-    std::memcpy(whole.data() + static_cast<std::size_t>(to) * element,
-                piece.value.data() + static_cast<std::size_t>(from) * element,
-                static_cast<std::size_t>(count) * element);
-  });
-  return piece.value.num_elements();
-}
-
 /// The rows of the whole that a piece has.
 Interval RowsOf(const TensorPiece& piece) {
   return {piece.offsets[0], piece.offsets[0] + piece.value.shape()[0]};
@@ -99,7 +88,7 @@ void WriteInBands(const Whole& whole, const FetchPiece& fetch, const ByteSink& s
       if (own.end <= rows.begin || own.begin >= rows.end) continue;
       TensorPiece part = Within(piece, rows);
       part.value = fetch(part);
-      filled += Copy(part, bytes);
+      filled += CopyPiece(part, bytes);
     }
     if (filled != bytes.num_elements()) {
       Refuse(whole.pieces.front(), "its owners hold " + std::to_string(filled) +
@@ -113,11 +102,21 @@ void WriteInBands(const Whole& whole, const FetchPiece& fetch, const ByteSink& s
 
 }  // namespace
 
+std::int64_t CopyPiece(const TensorPiece& piece, const Buffer& whole) {
+  const std::size_t element = SizeOf(piece.value.dtype());
+  ForEachRun(piece, [&](std::int64_t from, std::int64_t to, std::int64_t count) {
+    std::memcpy(whole.data() + static_cast<std::size_t>(to) * element,
+                piece.value.data() + static_cast<std::size_t>(from) * element,
+                static_cast<std::size_t>(count) * element);
+  });
+  return piece.value.num_elements();
+}
+
 std::vector<NamedTensor> AssembleTensors(const std::vector<TensorPiece>& pieces) {
   std::vector<NamedTensor> result;
   for (const auto& [name, whole] : CheckedTensors(pieces)) {
     result.push_back({name, Buffer::Zeros(whole.shape, whole.dtype)});
-    for (const TensorPiece& piece : whole.pieces) Copy(piece, result.back().value);
+    for (const TensorPiece& piece : whole.pieces) CopyPiece(piece, result.back().value);
   }
   return result;
 }

@@ -13,6 +13,9 @@ namespace troupe {
 /// outside of it, elements without an owner.
 std::vector<NamedTensor> AssembleTensors(const std::vector<TensorPiece>& pieces);
 
+/// Copies the values of a piece to their places in `whole`. Returns their number.
+std::int64_t CopyPiece(const TensorPiece& piece, const Buffer& whole);
+
 /// The same tensors. Each is put together while it is written, and fetched, a band of rows at a
 /// time. Throws like AssembleTensors: before anything is written, but when a band is if owners
 /// overlap.

@@ -49,45 +49,53 @@ void WriteConstant(const ExportedTensor& tensor, const ByteSink& sink) {
 }
 
 /// The elements of `value` as float64.
-std::vector<double> AsDoubles(StoredType type, const std::byte* value, std::int64_t count) {
-  std::vector<double> doubles(static_cast<std::size_t>(count));
-  ConvertFloats(type, value, doubles.size(), StoredType::kFloat64,
+std::vector<double> AsDoubles(const Buffer& value) {
+  std::vector<double> doubles(static_cast<std::size_t>(value.num_elements()));
+  ConvertFloats(StoredTypeOf(value.dtype()), value.data(), doubles.size(), StoredType::kFloat64,
                 reinterpret_cast<std::byte*>(doubles.data()));
   return doubles;
 }
 
-std::vector<double> AsDoubles(const Buffer& value) {
-  return AsDoubles(StoredTypeOf(value.dtype()), value.data(), value.num_elements());
-}
-
-/// The values of a weight before its adapter is added.
-std::vector<double> Unadapted(const ExportedTensor& tensor, const SavedParameters& saved) {
-  if (!tensor.own.empty()) return AsDoubles(saved.Read(tensor.own));
-  std::vector<std::byte> bytes;
-  ExportedTensor plain = tensor;
-  plain.adapter.reset();
-  WriteCopied(plain, [&](std::span<const std::byte> some) {
-    bytes.insert(bytes.end(), some.begin(), some.end());
+/// Passes the rows of a weight on before its adapter is added, in float64.
+void ReadUnadapted(const ExportedTensor& tensor, const SavedParameters& saved,
+                   const std::function<void(std::vector<double> rows)>& take) {
+  if (!tensor.own.empty()) {
+    saved.ReadInBands(tensor.own, [&](const Buffer& rows) { take(AsDoubles(rows)); });
+    return;
+  }
+  const StoredType type = tensor.source_entry->type;
+  const std::size_t row_bytes = static_cast<std::size_t>(tensor.shape.at(1)) * SizeOf(type);
+  const std::size_t band = std::max<std::size_t>(kChunk / row_bytes, 1) * row_bytes;
+  WriteCopied(tensor, [&](std::span<const std::byte> bytes) {
+    for (std::size_t first = 0; first < bytes.size(); first += band) {
+      const auto some = bytes.subspan(first, std::min(band, bytes.size() - first));
+      std::vector<double> rows(some.size() / SizeOf(type));
+      ConvertFloats(type, some.data(), rows.size(), StoredType::kFloat64,
+                    reinterpret_cast<std::byte*>(rows.data()));
+      take(std::move(rows));
+    }
   });
-  return AsDoubles(tensor.source_entry->type, bytes.data(), NumElements(tensor.shape));
 }
 
 /// W + scale B A, row by row.
 void WriteMerged(const ExportedTensor& tensor, const SavedParameters& saved, const ByteSink& sink) {
-  Buffer merged = Buffer::Allocate(tensor.shape, DType::kFloat64);
-  std::ranges::copy(Unadapted(tensor, saved), merged.as<double>());
   const std::vector<double> a = AsDoubles(saved.Read(tensor.adapter->a));
   const std::vector<double> b = AsDoubles(saved.Read(tensor.adapter->b));
   const auto in = static_cast<std::size_t>(tensor.shape.at(1));
   const std::size_t rank = a.size() / in;
-  double* row = merged.as<double>();
-  for (std::size_t out = 0; out < b.size() / rank; ++out, row += in) {
-    for (std::size_t r = 0; r < rank; ++r) {
-      const double factor = tensor.adapter->scale * b[out * rank + r];
-      for (std::size_t i = 0; i < in; ++i) row[i] += factor * a[r * in + i];
+  const double* factors = b.data();  // of the next row
+  ReadUnadapted(tensor, saved, [&](std::vector<double> rows) {
+    for (std::size_t first = 0; first < rows.size(); first += in, factors += rank) {
+      for (std::size_t r = 0; r < rank; ++r) {
+        const double factor = tensor.adapter->scale * factors[r];
+        for (std::size_t i = 0; i < in; ++i) rows[first + i] += factor * a[r * in + i];
+      }
     }
-  }
-  WriteConverted(merged, tensor.type, sink);
+    std::vector<std::byte> converted(rows.size() * SizeOf(tensor.type));
+    ConvertFloats(StoredType::kFloat64, reinterpret_cast<const std::byte*>(rows.data()),
+                  rows.size(), tensor.type, converted.data());
+    sink(converted);
+  });
 }
 
 TensorToWrite ToWrite(const ExportedTensor& tensor, const SavedParameters& saved) {
@@ -95,7 +103,8 @@ TensorToWrite ToWrite(const ExportedTensor& tensor, const SavedParameters& saved
             if (tensor.adapter) {
               WriteMerged(tensor, saved, sink);
             } else if (!tensor.own.empty()) {
-              WriteConverted(saved.Read(tensor.own), tensor.type, sink);
+              saved.ReadInBands(
+                  tensor.own, [&](const Buffer& rows) { WriteConverted(rows, tensor.type, sink); });
             } else if (tensor.source != nullptr) {
               WriteCopied(tensor, sink);
             } else {

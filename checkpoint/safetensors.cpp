@@ -259,10 +259,25 @@ const TensorEntry* SafetensorsReader::Find(const std::string& name) const {
   return FindEntry(entries(), name);
 }
 
-Buffer SafetensorsReader::Read(const std::string& name) const {
+const TensorEntry& SafetensorsReader::Entry(const std::string& name) const {
   const TensorEntry* entry = Find(name);
   if (entry == nullptr) Fail(path_, "no tensor \"" + name + "\"");
-  return ReadEntry(*entry, nullptr);
+  return *entry;
+}
+
+Buffer SafetensorsReader::Read(const std::string& name) const {
+  return ReadEntry(Entry(name), nullptr);
+}
+
+Buffer SafetensorsReader::ReadRows(const std::string& name, std::int64_t begin,
+                                   std::int64_t end) const {
+  TensorEntry part = Entry(name);
+  const std::uint64_t row_bytes =
+      part.shape[0] == 0 ? 0 : (part.end - part.begin) / static_cast<std::uint64_t>(part.shape[0]);
+  part.end = part.begin + static_cast<std::uint64_t>(end) * row_bytes;
+  part.begin += static_cast<std::uint64_t>(begin) * row_bytes;
+  part.shape[0] = end - begin;
+  return ReadEntry(part, nullptr);
 }
 
 Buffer SafetensorsReader::ReadEntry(const TensorEntry& entry, Sha256* sum) const {

@@ -84,6 +84,8 @@ class SafetensorsReader {
   /// A copy in LoadedTypeOf the stored type. Throws std::runtime_error naming the path: an unknown
   /// name, or a file that fails or has shrunk since it was opened.
   Buffer Read(const std::string& name) const;
+  /// The same of rows [begin, end) of dimension 0, which it has.
+  Buffer ReadRows(const std::string& name, std::int64_t begin, std::int64_t end) const;
 
   /// Reads the whole file once, the header again included. Adds every byte to `sum` and passes
   /// every tensor, in the order of their bytes, to `take`. Throws like Read; exceptions of `take`
@@ -92,7 +94,9 @@ class SafetensorsReader {
 
  private:
   void ReadHeader();
-  /// Adds the stored bytes to `sum`, unless it is null.
+  const TensorEntry& Entry(const std::string& name) const;
+  /// Reads what `entry` says, which may be a part of a tensor. Adds the stored bytes to `sum`, unless
+  /// it is null.
   Buffer ReadEntry(const TensorEntry& entry, Sha256* sum) const;
   /// Fills [data, data + count) from byte `offset` of the file on.
   void ReadAt(std::uint64_t offset, void* data, std::size_t count) const;

@@ -1,5 +1,6 @@
 #include "checkpoint/saved_parameters.hpp"
 
+#include <algorithm>
 #include <charconv>
 #include <stdexcept>
 #include <utility>
@@ -65,6 +66,40 @@ void SavedParameters::CheckCovered() const {
     throw std::runtime_error(tensor.pieces.front().file->path() + ": tensor " + name + ": " +
                              std::to_string(elements) + " elements are saved, expected " +
                              std::to_string(NumElements(tensor.shape)));
+  }
+}
+
+Buffer SavedParameters::ReadRows(const Tensor& tensor, const Interval& rows) {
+  Buffer whole;
+  for (const Piece& piece : tensor.pieces) {
+    const TensorEntry& entry = *piece.file->Find(piece.stored_name);
+    const std::int64_t first = piece.offsets[0];
+    const Interval common{std::max(rows.begin, first), std::min(rows.end, first + entry.shape[0])};
+    if (common.begin >= common.end) continue;
+    TensorPiece part{
+        .name = piece.stored_name,
+        .global_shape = tensor.shape,
+        .offsets = piece.offsets,
+        .value = piece.file->ReadRows(piece.stored_name, common.begin - first, common.end - first)};
+    part.global_shape[0] = rows.size();
+    part.offsets[0] = common.begin - rows.begin;
+    if (part.value.shape() == part.global_shape) return part.value;
+    if (!whole.defined()) whole = Buffer::Zeros(part.global_shape, part.value.dtype());
+    CopyPiece(part, whole);
+  }
+  return whole;
+}
+
+void SavedParameters::ReadInBands(const std::string& name,
+                                  const std::function<void(const Buffer& rows)>& take,
+                                  std::int64_t num_elements) const {
+  const Tensor& tensor = tensors_.at(name);
+  if (tensor.shape.empty()) return take(Read(name));
+  const std::int64_t num_rows = tensor.shape[0];
+  const auto num_bands =
+      static_cast<int>(std::min(num_rows, NumElements(tensor.shape) / num_elements + 1));
+  for (int band = 0; band < num_bands; ++band) {
+    take(ReadRows(tensor, PartOf(num_rows, num_bands, band)));
   }
 }
 

@@ -2,12 +2,14 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "checkpoint/safetensors.hpp"
+#include "layout/route.hpp"
 
 namespace troupe {
 
@@ -27,6 +29,10 @@ class SavedParameters {
   /// Returns a whole tensor in the type that it is kept in. Throws std::runtime_error if a file
   /// cannot be read.
   Buffer Read(const std::string& name) const;
+  /// Passes the rows of dimension 0 of a tensor on, in the type that it is kept in, a band of about
+  /// `num_elements` at a time, by default some MiB. Throws like Read.
+  void ReadInBands(const std::string& name, const std::function<void(const Buffer& rows)>& take,
+                   std::int64_t num_elements = std::int64_t{1} << 21) const;
   /// Optimizer steps that led to them.
   std::int64_t steps() const { return steps_; }
 
@@ -43,6 +49,8 @@ class SavedParameters {
 
   void AddShard(const SafetensorsReader& file);
   void CheckCovered() const;
+  /// The rows of dimension 0, which the tensor has.
+  static Buffer ReadRows(const Tensor& tensor, const Interval& rows);
 
   std::vector<std::shared_ptr<const SafetensorsReader>> files_;
   std::map<std::string, Tensor> tensors_;

@@ -83,7 +83,7 @@ class Text {
     if (!encoder) text_ += "weights = " + Quoted(weights_) + "\n";
     text_ += "ranks   = " + RanksText(ranks_) + "\nlayout  = { tp = " + std::to_string(tp) +
              ", dp = " + std::to_string(dp_) +
-             " }\ncontext = " + std::to_string(ContextOf(language)) +
+             " }\ncontext = " + std::to_string(ContextOf(encoder, language)) +
              "  # tokens of a sample, image tokens included\nfrozen  = false\n";
     if (encoder) {
       text_ +=
@@ -96,9 +96,10 @@ class Text {
   int global_batch() const { return std::max(1, 128 / dp_) * dp_; }
 
  private:
-  static std::int64_t ContextOf(const Model& language) {
-    constexpr std::int64_t kUsual = 2048;
-    return std::min(kUsual, language->text()->context);
+  /// LLaVA-1.5's, or of images in tiles LLaVA-NeXT's.
+  static std::int64_t ContextOf(const std::optional<Model>& encoder, const Model& language) {
+    const std::int64_t usual = encoder && (*encoder)->tile_side() > 0 ? 4096 : 2048;
+    return std::min(usual, language->text()->context);
   }
 
   void AddEncoder(const Model& encoder) {

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <atomic>
+#include <exception>
+#include <functional>
 #include <map>
 #include <mutex>
 #include <thread>
@@ -28,6 +30,33 @@ void Count(const ImageFacts& facts, FileSurvey& survey) {
   if (!format.largest || PixelsOf(facts) > PixelsOf(*format.largest)) format.largest = facts;
 }
 
+/// Calls `work` with [begin, end) of kBlock rows at a time, on up to `wanted` threads. Throws the first
+/// exception of a call when all threads have ended.
+void ForBlocks(std::int64_t num_rows, int wanted,
+               const std::function<void(std::int64_t begin, std::int64_t end)>& work) {
+  std::atomic<std::int64_t> next = 0;
+  std::mutex mutex;  // guards `failure`
+  std::exception_ptr failure;
+  const auto take_blocks = [&] {
+    try {
+      for (std::int64_t begin = next.fetch_add(kBlock); begin < num_rows;
+           begin = next.fetch_add(kBlock)) {
+        work(begin, std::min(begin + kBlock, num_rows));
+      }
+    } catch (...) {
+      next = num_rows;
+      const std::lock_guard lock(mutex);
+      if (!failure) failure = std::current_exception();
+    }
+  };
+  const auto blocks = static_cast<int>((num_rows + kBlock - 1) / kBlock);
+  std::vector<std::jthread> threads;
+  for (int i = 1; i < std::min(wanted, blocks); ++i) threads.emplace_back(take_blocks);
+  take_blocks();
+  threads.clear();
+  if (failure) std::rethrow_exception(failure);
+}
+
 using Faults = std::vector<DataFault>;
 
 /// The files of kBlock rows.
@@ -37,9 +66,10 @@ struct Block {
   Faults faults;
 };
 
-Block CheckRows(const LlavaSet& set, const SampleFormat& format, std::int64_t begin, bool decode) {
+Block CheckRows(const LlavaSet& set, const SampleFormat& format, std::int64_t begin,
+                std::int64_t end, bool decode) {
   Block block;
-  for (std::int64_t i = begin; i < std::min(begin + kBlock, std::ssize(set.rows)); ++i) {
+  for (std::int64_t i = begin; i < end; ++i) {
     const LlavaRow& row = set.rows[static_cast<std::size_t>(i)];
     if (!row.usable) continue;
     for (std::size_t field = 0; field < row.files.size(); ++field) {
@@ -76,16 +106,53 @@ class OrderedReport {
   std::int64_t next_ = 0;
 };
 
-/// Throws FaultError if the row does not fit.
-void Measure(const LlavaRow& row, const SampleFormat& format, CountedSet& counted) {
+/// What the rows of a block add to the sums of a set.
+struct BlockSums {
+  std::int64_t num_cut = 0;
+  std::int64_t num_without_files = 0;
+  std::int64_t most_tokens = 0;
+};
+
+/// Fills what `counted` knows of row `index`. Throws FaultError if the row does not fit.
+void Measure(std::size_t index, const SampleFormat& format, CountedSet& counted, BlockSums& sums) {
+  const LlavaRow& row = counted.set.rows[index];
   const Sample sample = BuildSample(counted.set, row, format);
-  counted.num_labels.back() = sample.num_labels();
-  counted.num_tokens.back() = std::ssize(sample.tokens);
-  std::ranges::copy(sample.lengths, counted.lengths.end() - std::ssize(sample.lengths));
-  counted.most_tokens = std::max(counted.most_tokens, sample.num_uncut_tokens);
-  if (sample.cut()) ++counted.num_cut;
+  counted.num_labels[index] = sample.num_labels();
+  counted.num_tokens[index] = std::ssize(sample.tokens);
+  std::ranges::copy(sample.lengths, counted.lengths.begin() +
+                                        static_cast<std::ptrdiff_t>(index * format.fields.size()));
+  sums.most_tokens = std::max(sums.most_tokens, sample.num_uncut_tokens);
+  if (sample.cut()) ++sums.num_cut;
   const auto empty = [](const std::vector<std::string>& files) { return files.empty(); };
-  if (std::all_of(row.files.begin(), row.files.end(), empty)) ++counted.num_without_files;
+  if (std::all_of(row.files.begin(), row.files.end(), empty)) ++sums.num_without_files;
+}
+
+/// Measures all usable rows. Returns the faults of those that do not fit, by row.
+std::map<std::int64_t, DataFault> MeasureRows(const SampleFormat& format, CountedSet& counted) {
+  const std::size_t num_rows = counted.set.rows.size();
+  counted.num_labels.assign(num_rows, 0);
+  counted.num_tokens.assign(num_rows, 0);
+  counted.lengths.assign(num_rows * format.fields.size(), 0);
+  std::map<std::int64_t, DataFault> faults;
+  std::mutex mutex;  // guards `faults` and the sums of `counted`
+  ForBlocks(std::ssize(counted.set.rows), UsableCores(), [&](std::int64_t begin, std::int64_t end) {
+    BlockSums sums;
+    for (std::int64_t i = begin; i < end; ++i) {
+      const auto index = static_cast<std::size_t>(i);
+      if (!counted.set.rows[index].usable) continue;
+      try {
+        Measure(index, format, counted, sums);
+      } catch (const FaultError& error) {
+        const std::lock_guard lock(mutex);
+        faults.emplace(i, error.fault());
+      }
+    }
+    const std::lock_guard lock(mutex);
+    counted.num_cut += sums.num_cut;
+    counted.num_without_files += sums.num_without_files;
+    counted.most_tokens = std::max(counted.most_tokens, sums.most_tokens);
+  });
+  return faults;
 }
 
 }  // namespace
@@ -98,20 +165,14 @@ CountedSet CountSet(const std::string& file, const SampleFormat& format, FileDep
   } catch (const FaultError& error) {
     counted.set = {file, {}, {error.fault()}};
   }
+  const std::map<std::int64_t, DataFault> misfits = MeasureRows(format, counted);
   auto fault = counted.set.faults.cbegin();
   for (LlavaRow& row : counted.set.rows) {
-    counted.num_labels.push_back(0);
-    counted.num_tokens.push_back(0);
-    counted.lengths.resize(counted.lengths.size() + format.fields.size(), 0);
     if (!row.usable) {
       report(*fault++);
-      continue;
-    }
-    try {
-      Measure(row, format, counted);
-    } catch (const FaultError& error) {
+    } else if (const auto misfit = misfits.find(row.index); misfit != misfits.end()) {
       row.usable = false;
-      report(error.fault());
+      report(misfit->second);
     }
   }
   for (; fault != counted.set.faults.cend(); ++fault) report(*fault);
@@ -126,23 +187,14 @@ FileSurvey CheckFiles(const LlavaSet& set, const SampleFormat& format, FileDepth
   const bool decode = depth == FileDepth::kDecode;
   OrderedReport ordered(report);
   std::mutex mutex;  // guards `survey` and `ordered`
-  std::atomic<std::int64_t> next = 0;
-  const auto work = [&] {
-    for (std::int64_t begin = next.fetch_add(kBlock); begin < std::ssize(set.rows);
-         begin = next.fetch_add(kBlock)) {
-      Block block = CheckRows(set, format, begin, decode);
-      const std::lock_guard lock(mutex);
-      survey.num_files += block.num_files;
-      for (const ImageFacts& image : block.images) Count(image, survey);
-      ordered.Add(begin, std::move(block.faults));
-    }
-  };
-  const int wanted = decode ? UsableCores() : kHeaderThreads;
-  const auto blocks = static_cast<int>((std::ssize(set.rows) + kBlock - 1) / kBlock);
-  std::vector<std::jthread> threads;
-  for (int i = 1; i < std::min(wanted, blocks); ++i) threads.emplace_back(work);
-  work();
-  threads.clear();
+  ForBlocks(std::ssize(set.rows), decode ? UsableCores() : kHeaderThreads,
+            [&](std::int64_t begin, std::int64_t end) {
+              Block block = CheckRows(set, format, begin, end, decode);
+              const std::lock_guard lock(mutex);
+              survey.num_files += block.num_files;
+              for (const ImageFacts& image : block.images) Count(image, survey);
+              ordered.Add(begin, std::move(block.faults));
+            });
   return survey;
 }
 

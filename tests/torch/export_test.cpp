@@ -46,6 +46,24 @@ Config ConfigOf(const std::string& folder, const Layouts& layouts) {
   return config;
 }
 
+/// Tensors are the same when they are read some rows at a time.
+void CheckBands(const SavedParameters& saved, Job& job) {
+  for (const auto& [name, values] : job.Tensors(TensorKind::kParameter)) {
+    const Buffer whole = saved.Read(name);
+    std::string bytes;
+    int num_bands = 0;
+    saved.ReadInBands(
+        name,
+        [&](const Buffer& rows) {
+          bytes.append(reinterpret_cast<const char*>(rows.data()), rows.num_bytes());
+          ++num_bands;
+        },
+        11);
+    CHECK(bytes == std::string(reinterpret_cast<const char*>(whole.data()), whole.num_bytes()));
+    CHECK(num_bands > (values.size() > 40 ? 1 : 0));
+  }
+}
+
 /// Writes a checkpoint of the job and exports that.
 void Export(Job& job, const Config& config, const std::string& checkpoint, const std::string& out) {
   std::vector<StoredShard> shards;
@@ -62,6 +80,7 @@ void Export(Job& job, const Config& config, const std::string& checkpoint, const
   }
   WriteManifest(checkpoint, MakeManifest(checkpoint, 1, "", shards));
   const auto saved = SavedParameters::OfCheckpoint(checkpoint);
+  CheckBands(saved, job);
   WriteExport(PlanExport(config, saved, {.image = 30}), saved, out,
               [](const std::string&, std::uint64_t) {});
 }
