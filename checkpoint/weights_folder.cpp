@@ -38,6 +38,15 @@ bool IsPlain(const std::string& name) {
          name.find('\0') == std::string::npos;
 }
 
+/// CLIP's first norm is misspelt in all that is published. A folder that spells it right is read, and
+/// written, as if it did not.
+std::string AsPublished(std::string name) {
+  constexpr std::string_view kRight = "pre_layernorm.";
+  const std::size_t at = name.rfind(kRight);
+  if (at != name.npos) name.replace(at, kRight.size(), "pre_layrnorm.");
+  return name;
+}
+
 }  // namespace
 
 WeightsFolder::WeightsFolder(const std::string& folder) : folder_(folder) {
@@ -65,7 +74,9 @@ WeightsFolder::WeightsFolder(const std::string& folder) : folder_(folder) {
 void WeightsFolder::Open(const std::string& name, ReadFile read) {
   const std::string path = (fs::path(folder_) / name).string();
   if (const std::string reason = WhyNotOpened(path); !reason.empty()) FailAt(path, reason);
-  const auto& file = files_.emplace_back(std::make_unique<const TensorFile>(read(path)));
+  TensorFile opened = read(path);
+  for (TensorEntry& entry : opened.entries) entry.name = AsPublished(entry.name);
+  const auto& file = files_.emplace_back(std::make_unique<const TensorFile>(std::move(opened)));
   for (const TensorEntry& entry : file->entries) {
     const auto [place, added] = places_.try_emplace(entry.name, Place{file.get(), &entry});
     if (added) continue;
@@ -85,7 +96,7 @@ void WeightsFolder::OpenIndexed(const std::string& index, ReadFile read) {
       if (!file.is_string() || !IsPlain(file.get<std::string>())) {
         FailReading(TensorTitle(tensor) + ": expected the name of a file in the folder");
       }
-      files[tensor] = file.get<std::string>();
+      files[AsPublished(tensor)] = file.get<std::string>();
     }
   } catch (const std::runtime_error& error) {
     FailAt(index, error.what());

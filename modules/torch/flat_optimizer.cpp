@@ -1,5 +1,7 @@
 #include "modules/torch/flat_optimizer.hpp"
 
+#include <algorithm>
+
 #include "modules/torch/cuda/kernels.hpp"
 #include "modules/torch/numerics.hpp"
 
@@ -12,6 +14,19 @@ void StepByLoop(const AdamWStep& step, const FlatRun& run) {
                run.values.data_ptr<scalar_t>(), run.first_moments.data_ptr<scalar_t>(),
                run.second_moments.data_ptr<scalar_t>());
   });
+}
+
+/// Elements that the library steps at once, since it needs room for two copies of them.
+constexpr std::int64_t kChunk = std::int64_t{1} << 22;
+
+/// [first, first + count) of a run.
+FlatRun ChunkOf(const FlatRun& run, std::int64_t first, std::int64_t count) {
+  const auto part = [&](const at::Tensor& flat) { return flat.narrow(0, first, count); };
+  return {.gradients = part(run.gradients),
+          .values = part(run.values),
+          .first_moments = part(run.first_moments),
+          .second_moments = part(run.second_moments),
+          .rounded = run.rounded.defined() ? part(run.rounded) : at::Tensor()};
 }
 
 void StepByLibrary(const AdamWStep& step, const FlatRun& run) {
@@ -31,8 +46,11 @@ void StepAdamW(const AdamWStep& step, const FlatRun& run, bool portable) {
   if (run.values.is_cuda() && run.values.scalar_type() == at::kFloat) {
     return ApplyAdamWOnDevice(step, run);
   }
-  (portable ? StepByLibrary : StepByLoop)(step, run);
-  if (run.rounded.defined()) at::Tensor(run.rounded).copy_(run.values);
+  for (std::int64_t first = 0; first < run.values.numel(); first += kChunk) {
+    const FlatRun part = ChunkOf(run, first, std::min(kChunk, run.values.numel() - first));
+    (portable ? StepByLibrary : StepByLoop)(step, part);
+    if (part.rounded.defined()) at::Tensor(part.rounded).copy_(part.values);
+  }
 }
 
 ReducedGradients SumOfSquares(const std::vector<PartGradient>& gradients) {

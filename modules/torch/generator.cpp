@@ -135,8 +135,8 @@ class TorchGenerator final : public Generator {
                                     items.encoder);
       }
       rows = PlaceEncoderRows(std::move(rows), Encoded(*source, items.items), source->newline,
-                              {AsHostTensor(items.positions), AsHostTensor(items.newlines)},
-                              name_ + ": positions of " + items.encoder);
+                              {AsHostTensor(items.positions), AsHostTensor(items.newlines)}, name_,
+                              items.encoder);
     }
     return rows;
   }

@@ -105,7 +105,7 @@ class LlamaBody : public StageBody {
     const RowPlaces places{PlacesIn(data.positions, encoder, what),
                            PlacesIn(data.newlines, encoder, what)};
     const at::Tensor newline = source.newline.defined() ? LeafValues(source.newline) : at::Tensor();
-    return PlaceEncoderRows(std::move(text), rows, newline, places, what);
+    return PlaceEncoderRows(std::move(text), rows, newline, places, name_, encoder);
   }
 
   Rows Merge(const std::vector<at::Tensor>& inputs, const ForwardPass& pass) const {

@@ -87,42 +87,45 @@ at::Tensor SelectRows(const at::Tensor& x, const at::Tensor& positions) {
   return SelectFunction::apply(x, positions);
 }
 
-/// Throws unless every place is in [0, num_rows), or is -1 and may be.
+/// Throws unless every place is in [0, num_rows), or is -1 and may be. `expected` begins the text.
 static void CheckPlaces(const at::Tensor& places, bool may_be_out, std::int64_t num_rows,
-                        const std::string& what) {
+                        const std::string& expected) {
   const auto* const place = places.data_ptr<std::int64_t>();
   for (std::int64_t i = 0; i < places.numel(); ++i) {
     if (place[i] >= (may_be_out ? -1 : 0) && place[i] < num_rows) continue;
-    throw std::invalid_argument(what + ": expected positions in [0, " + std::to_string(num_rows) +
-                                "), got " + std::to_string(place[i]));
+    throw std::invalid_argument(expected + " in [0, " + std::to_string(num_rows) + "), got " +
+                                std::to_string(place[i]));
   }
 }
 
 at::Tensor PlaceEncoderRows(at::Tensor text, const at::Tensor& rows, const at::Tensor& newline,
-                            const RowPlaces& places, const std::string& what) {
-  const bool has_newlines = places.newlines.defined() && places.newlines.numel() > 0;
+                            const RowPlaces& places, const std::string& who,
+                            const std::string& encoder) {
   if (rows.size(0) != places.rows.size(0) || rows.size(1) != text.size(1)) {
-    throw std::invalid_argument(what + ": expected " + std::to_string(places.rows.size(0)) +
-                                " rows of " + std::to_string(text.size(1)) +
+    throw std::invalid_argument(who + ": expected " + std::to_string(places.rows.size(0)) +
+                                " rows of " + std::to_string(text.size(1)) + " from " + encoder +
                                 ", one for each position, got " + std::to_string(rows.size(0)) +
                                 " rows of " + std::to_string(rows.size(1)));
   }
-  CheckPlaces(places.rows, newline.defined(), text.size(0), what);
-  const at::Tensor kept = places.rows.ge(0).nonzero().view({-1});
+  CheckPlaces(places.rows, newline.defined(), text.size(0),
+              who + ": expected positions of " + encoder);
   const at::Device device = text.device();
+  const at::Tensor kept = places.rows.ge(0).nonzero().view({-1});
   if (kept.numel() == places.rows.numel()) {
     text = PlaceRows(std::move(text), rows, Upload(places.rows, device));
   } else {
     text = PlaceRows(std::move(text), SelectRows(rows, Upload(kept, device)),
                      Upload(places.rows.index_select(0, kept), device));
   }
-  if (!has_newlines) return text;
+  const std::int64_t num_newlines = places.newlines.defined() ? places.newlines.numel() : 0;
+  if (num_newlines == 0) return text;
   if (!newline.defined()) {
-    throw std::invalid_argument(what + ": expected no newlines, got " +
-                                std::to_string(places.newlines.numel()));
+    throw std::invalid_argument(who + ": expected no newlines of " + encoder + ", got " +
+                                std::to_string(num_newlines));
   }
-  CheckPlaces(places.newlines, /*may_be_out=*/false, text.size(0), what);
-  return PlaceRows(std::move(text), newline.expand({places.newlines.size(0), text.size(1)}),
+  CheckPlaces(places.newlines, /*may_be_out=*/false, text.size(0),
+              who + ": expected newlines of " + encoder);
+  return PlaceRows(std::move(text), newline.expand({num_newlines, text.size(1)}),
                    Upload(places.newlines, device));
 }
 

@@ -21,9 +21,10 @@ struct RowPlaces {
   at::Tensor newlines;  ///< [m] int64, or undefined: of the newline row
 };
 
-/// PlaceRows for `rows` [n, H] of an encoder, and for copies of its `newline` [H], which is undefined
-/// if it has none. Throws std::invalid_argument, which `what` begins, for places that do not fit.
+/// PlaceRows for `rows` [n, H] of `encoder`, and for copies of its `newline` [H], which is undefined if
+/// it has none. Throws std::invalid_argument, which `who` begins, for places that do not fit.
 at::Tensor PlaceEncoderRows(at::Tensor text, const at::Tensor& rows, const at::Tensor& newline,
-                            const RowPlaces& places, const std::string& what);
+                            const RowPlaces& places, const std::string& who,
+                            const std::string& encoder);
 
 }  // namespace troupe

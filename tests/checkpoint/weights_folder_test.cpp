@@ -59,6 +59,18 @@ TEST_CASE("a slice of a folder's tensor is read along both dimensions, and its b
   CHECK(folder.num_bytes_read() == 4 * (12 + 8 + 2));
 }
 
+TEST_CASE("CLIP's first norm is found however it is spelt") {
+  const ScratchFolder scratch;
+  WriteSafetensors(scratch / "a.safetensors",
+                   {{"vision_model.pre_layernorm.weight", Counting({3}, 7)}});
+  scratch.Write("model.safetensors.index.json",
+                R"({"weight_map": {"vision_model.pre_layernorm.weight": "a.safetensors"}})");
+  const WeightsFolder folder(scratch.path());
+  const TensorPiece piece = PieceOf({3}, {0}, {3});
+  folder.Read("vision_model.pre_layrnorm.weight", piece);
+  CHECK(ValuesOf(piece.value) == std::vector<double>{7, 8, 9});
+}
+
 TEST_CASE("a folder of several files is read by its index") {
   const ScratchFolder scratch;
   WriteSafetensors(scratch / "one.safetensors", {{"a", Counting({2}, 1)}});

@@ -11,6 +11,9 @@
 
 #include "answers/answerer.hpp"
 #include "checkpoint/weights_folder.hpp"
+#ifdef TROUPE_HAS_CUDA
+#include "gpu/device.hpp"
+#endif
 #include "tests/torch/oracle.hpp"
 
 namespace troupe::oracle {
@@ -59,9 +62,9 @@ Config WholeConfig(const std::string& family) {
   return config;
 }
 
-std::unique_ptr<Generator> GeneratorOf(const std::string& family) {
+std::unique_ptr<Generator> GeneratorOf(const std::string& family, TorchOptions options = {}) {
   const Config config = WholeConfig(family);
-  auto generator = MakeGenerator(config, {});
+  auto generator = MakeGenerator(config, options);
   const std::vector<TensorPiece> parameters = generator->Parameters();
   ReadWeights(config, parameters);
   generator->SetParameters(parameters);
@@ -91,18 +94,18 @@ class NoTokenizer final : public Tokenizer {
   std::int64_t size() const override { return 32; }
 };
 
-TEST_CASE("120 answers are those of transformers, token for token", "[torch][oracle]") {
-  const std::string family = GENERATE(from_range(AllFamilies()));
+/// Checks the answers to all prompts of a family.
+void CheckAnswers(const std::string& family, const TorchOptions& options, int batch) {
   INFO(family);
   std::vector<std::string> names;
   for (int i = 0; Recorded().Find(family + "/" + std::to_string(i) + "/tokens") != nullptr; ++i) {
     names.push_back(family + "/" + std::to_string(i));
   }
   REQUIRE(names.size() >= 5);
-  const auto generator = GeneratorOf(family);
+  const auto generator = GeneratorOf(family, options);
   AnswerSettings settings;
   settings.max_new_tokens = std::ssize(Numbers(names[0] + "/answer"));
-  settings.batch = GENERATE(1, 3, 8);
+  settings.batch = batch;
   std::size_t num_answers = 0;
   WriteAnswers(
       *generator, NoTokenizer(), settings, names.size(),
@@ -113,6 +116,18 @@ TEST_CASE("120 answers are those of transformers, token for token", "[torch][ora
         ++num_answers;
       });
   CHECK(num_answers == names.size());
+}
+
+TEST_CASE("120 answers are those of transformers, token for token", "[torch][oracle]") {
+  CheckAnswers(GENERATE(from_range(AllFamilies())), {}, GENERATE(1, 3, 8));
+}
+
+TEST_CASE("on a device, too, answers are those of transformers", "[torch][oracle][gpu]") {
+  TorchOptions options{.portable = true};  // without a device as one would compute
+#ifdef TROUPE_HAS_CUDA
+  if (gpu::NumDevices() > 0) options.device = 0;
+#endif
+  for (const std::string& family : AllFamilies()) CheckAnswers(family, options, 3);
 }
 
 TEST_CASE("logits with a cache are those of transformers without", "[torch][oracle]") {
@@ -179,7 +194,9 @@ TEST_CASE("what a generator cannot compute is refused", "[torch]") {
   CHECK_THROWS_WITH(generator->Begin({{32}, {}}), "language: expected tokens in [0, 32), got 32");
   Prompt prompt = PromptOf("llava_clip_llama", {1, 30, 30, 30, 30});
   prompt.items[0].positions.pop_back();
-  CHECK_THROWS_WITH(generator->Begin(prompt), "language: expected 3 rows of vision, got 4");
+  CHECK_THROWS_WITH(generator->Begin(prompt),
+                    "language: expected 3 rows of 8 from vision, one for each position, got 4 rows "
+                    "of 8");
   prompt.items[0].encoder = "hearing";
   CHECK_THROWS_WITH(generator->Begin(prompt),
                     "language: expected items of its encoders, got some of hearing");

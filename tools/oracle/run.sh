@@ -41,6 +41,9 @@ echo "what this build exports"
 train base
 "$build/troupe" export "$again"/runs/base-* --out "$again/base" > /dev/null
 "$python" tools/oracle/check_export.py "$again/base"
+train tiles data.image_fit=anyres modules.language.context=256
+"$build/troupe" export "$again"/runs/tiles-* --out "$again/tiles" > /dev/null
+"$python" tools/oracle/check_export.py "$again/tiles"
 train adapters model.from="hf:$again/base" data.tokenizer=bytes data.prompt=lines \
   modules.language.lora.rank=4 modules.vision.frozen=true
 "$build/troupe" export "$again"/runs/adapters-* --out "$again/merged" > /dev/null
