@@ -151,20 +151,15 @@ void FetchToDevice(DeviceState& s, std::vector<Buffer>& buffers, const char* kin
 
 std::shared_ptr<const Inputs> FetchToHost(const DeviceState& s,
                                           const std::shared_ptr<const Inputs>& inputs) {
-  const auto is_local = [](const auto& entry) { return entry.second.local(); };
-  const auto has_local_items = [](const auto& entry) { return entry.second.values.local(); };
-  if (!inputs || (inputs->tokens.local() && inputs->labels.local() && inputs->content.local() &&
-                  std::ranges::all_of(inputs->fields, has_local_items) &&
-                  std::ranges::all_of(inputs->positions, is_local))) {
-    return inputs;
-  }
+  if (!inputs) return inputs;
+  bool local = true;
+  ForEachBuffer(*inputs,
+                [&](const Buffer& buffer, const std::string&) { local = local && buffer.local(); });
+  if (local) return inputs;
   auto data = std::make_shared<Inputs>(*inputs);
-  const auto fetch = [&](Buffer& buffer, const std::string& name) {
-    buffer = s.config.tensors->FetchNow(buffer, name);
-  };
-  for (Buffer* buffer : {&data->tokens, &data->labels, &data->content}) fetch(*buffer, "tokens");
-  for (auto& [name, buffer] : data->positions) fetch(buffer, "positions");
-  for (auto& [name, items] : data->fields) fetch(items.values, "items of " + name);
+  ForEachBuffer(*data, [&](Buffer& buffer, const std::string& what) {
+    buffer = s.config.tensors->FetchNow(buffer, what);
+  });
   return data;
 }
 

@@ -176,8 +176,8 @@ AnswerSource OpenAnswerSource(const std::string& path, const AnswerOptions& opti
   if (options.precision) config.run.precision = *options.precision;
   if (options.prompt != "auto") config.data.prompt = options.prompt;
   if (!options.tokenizer.empty()) config.data.tokenizer = options.tokenizer;
+  CheckWeights(config);  // while it is known what trained: that may not be in a folder
   PutOnOneRank(config);
-  CheckWeights(config);
   source.format = FormatOf(config);
   for (const ModuleConfig* encoder : DataEncoders(config)) source.encoders.push_back(encoder->name);
   source.stops = StopsOf(config, source.format);

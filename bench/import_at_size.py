@@ -5,7 +5,7 @@
 
 Makes SCRATCH/model, 14 GB of random BF16 in files of 5 GB, and removes all that it made at the end.
 Needs 30 GB of disk and 22 GB of memory. --train takes a LLaVA of one billion parameters, of which the
-language model's 0.7 train, with 18 bytes of state each. --layers makes another language model. Prints for each
+language model's 0.7 train, with 18 bytes of state each. --layers N: a language model of N layers. Prints for each
 command its time, its largest memory beside the size of the parameters, and what it has read from the
 disk beside the size of the files, next to `cat` and `cp` of the same files; and whether the exported
 tensors are the same bytes.

@@ -56,7 +56,7 @@ std::vector<double> AsDoubles(const Buffer& value) {
   return doubles;
 }
 
-/// Passes the rows of a weight on before its adapter is added, in float64.
+/// Passes the rows of the weight without its adapter to `take`, in float64.
 void ReadUnadapted(const ExportedTensor& tensor, const SavedParameters& saved,
                    const std::function<void(std::vector<double> rows)>& take) {
   if (!tensor.own.empty()) {
@@ -64,8 +64,8 @@ void ReadUnadapted(const ExportedTensor& tensor, const SavedParameters& saved,
     return;
   }
   const StoredType type = tensor.source_entry->type;
-  const std::size_t row_bytes = static_cast<std::size_t>(tensor.shape.at(1)) * SizeOf(type);
-  const std::size_t band = std::max<std::size_t>(kChunk / row_bytes, 1) * row_bytes;
+  const auto row = static_cast<std::size_t>(tensor.shape.at(1));  // elements
+  const std::size_t band = std::max<std::size_t>(kChunk / row, 1) * row * SizeOf(type);
   WriteCopied(tensor, [&](std::span<const std::byte> bytes) {
     for (std::size_t first = 0; first < bytes.size(); first += band) {
       const auto some = bytes.subspan(first, std::min(band, bytes.size() - first));

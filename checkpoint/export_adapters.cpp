@@ -152,8 +152,7 @@ ExportPlan PlanAdapters(const Config& config, const SavedParameters& saved) {
       if (HasNewline(config, edge)) {
         throw std::invalid_argument(
             "--adapters apart: PEFT has no place for " + NewlineName(edge) +
-            ", which was trained with the projector; export it merged, or keep edges." + edge.from +
-            "." + edge.to + ".through frozen");
+            ", which was trained with the projector; export without `--adapters apart`");
       }
       folder.AddProjector(edge);
     }

@@ -260,16 +260,15 @@ class Planner {
     const std::string whole = same ? folder : "";
     ExportedFolder result;
     result.config_json = LlavaConfigJson(ToWrite(vision), ToWrite(language), tokens_, whole);
-    if (whole.empty()) result.texts["processor_config.json"] = LlavaProcessorJson(*vision.model);
+    if (whole.empty() || IsLlavaNext(whole) != HasNewline(config_, edge)) {
+      result.texts["processor_config.json"] = LlavaProcessorJson(*vision.model);
+    }
     std::vector<ExportedTensor> tensors;
     AddModule(vision, &vision.model.kind().foreign_in_whole, tensors);
     AddProjector(edge, "multi_modal_projector.", tensors);
     AddModule(language, &language.model.kind().foreign_in_whole, tensors);
-    if (!HasNewline(config_, edge)) {  // that of a LLaVA-NeXT would be unknown to a LLaVA
-      for (const char* const name : {"image_newline", "model.image_newline"}) {
-        taken_.insert({whole, name});
-      }
-    }
+    // A newline row is written with tiles, else no program would know it.
+    for (const std::string_view name : kForeignNewlines) taken_.emplace(whole, name);
     if (!whole.empty()) AddUnused(whole, tensors);
     result.files = Divide(std::move(tensors), whole.empty() ? nullptr : &Source(whole));
     AddImageProcessor(vision, result);

@@ -72,7 +72,6 @@ class Facts {
       const FolderModule module = ReadFolderModule(folder_, &kind);
       NoteDefaults(module.defaulted);
       tied = module.model->ties_embedding();
-      has_tiles_ = has_tiles_ || module.model->tile_side() > 0;
       ParameterList list(wanted, "", false);
       const std::int64_t layers = module.model->split_layers()->number;
       module.model->AddParameters({.layers = {0, layers}, .first = true, .last = true}, list);
@@ -106,7 +105,7 @@ class Facts {
     }
     ParameterList list(wanted, "", false);
     AddProjectorParameters(shape, list);
-    if (has_tiles_) AddNewlineParameter(shape, list);
+    if (IsLlavaNext(folder_)) AddNewlineParameter(shape, list);
     std::map<std::string, std::string> own;  // by their name
     for (const ParameterSpec& spec : wanted) {
       const auto name =
@@ -127,7 +126,6 @@ class Facts {
   const std::string& folder_;
   WeightsFolder weights_;
   FolderFacts facts_;
-  bool has_tiles_ = false;
   std::set<std::string> taken_;
 };
 

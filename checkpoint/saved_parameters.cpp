@@ -71,6 +71,7 @@ void SavedParameters::CheckCovered() const {
 
 Buffer SavedParameters::ReadRows(const Tensor& tensor, const Interval& rows) {
   Buffer whole;
+  std::int64_t filled = 0;
   for (const Piece& piece : tensor.pieces) {
     const TensorEntry& entry = *piece.file->Find(piece.stored_name);
     const std::int64_t first = piece.offsets[0];
@@ -85,7 +86,16 @@ Buffer SavedParameters::ReadRows(const Tensor& tensor, const Interval& rows) {
     part.offsets[0] = common.begin - rows.begin;
     if (part.value.shape() == part.global_shape) return part.value;
     if (!whole.defined()) whole = Buffer::Zeros(part.global_shape, part.value.dtype());
-    CopyPiece(part, whole);
+    if (part.value.dtype() != whole.dtype()) {
+      throw std::runtime_error(piece.file->path() + ": tensor " + piece.stored_name +
+                               ": its pieces have different types");
+    }
+    filled += CopyPiece(part, whole);
+  }
+  if (!whole.defined() || filled != whole.num_elements()) {
+    const Piece& first = tensor.pieces.front();
+    throw std::runtime_error(first.file->path() + ": tensor " + first.stored_name +
+                             ": its pieces overlap");
   }
   return whole;
 }

@@ -29,8 +29,8 @@ class SavedParameters {
   /// Returns a whole tensor in the type that it is kept in. Throws std::runtime_error if a file
   /// cannot be read.
   Buffer Read(const std::string& name) const;
-  /// Passes the rows of dimension 0 of a tensor on, in the type that it is kept in, a band of about
-  /// `num_elements` at a time, by default some MiB. Throws like Read.
+  /// Reads a tensor in bands of rows of about `num_elements` and passes each to `take`, in the type
+  /// that it is kept in. Throws like Read, and for pieces that overlap or differ in type.
   void ReadInBands(const std::string& name, const std::function<void(const Buffer& rows)>& take,
                    std::int64_t num_elements = std::int64_t{1} << 21) const;
   /// Optimizer steps that led to them.

@@ -38,12 +38,14 @@ bool IsPlain(const std::string& name) {
          name.find('\0') == std::string::npos;
 }
 
-/// CLIP's first norm is misspelt in all that is published. A folder that spells it right is read, and
-/// written, as if it did not.
-std::string AsPublished(std::string name) {
-  constexpr std::string_view kRight = "pre_layernorm.";
-  const std::size_t at = name.rfind(kRight);
-  if (at != name.npos) name.replace(at, kRight.size(), "pre_layrnorm.");
+/// The first norm of CLIP's vision encoder is misspelt in all that is published. A folder that spells
+/// it right is read, and written, as if it did not.
+std::string AsPublished(const std::string& name) {
+  for (const std::string end : {"weight", "bias"}) {
+    const std::string right = "vision_model.pre_layernorm." + end;
+    if (!name.ends_with(right)) continue;
+    return name.substr(0, name.size() - right.size()) + "vision_model.pre_layrnorm." + end;
+  }
   return name;
 }
 
@@ -201,7 +203,10 @@ class Folders {
     }
     for (const EdgeConfig& edge : config.edges) {
       if (!HasNewline(config, edge) || !edge.through->weights) continue;
-      if (NewlineIn(Open(*edge.through->weights))) in_folders_.insert(NewlineName(edge));
+      const WeightsFolder& folder = Open(*edge.through->weights);
+      if (NewlineIn(folder) || IsLlavaNext(folder.folder())) {
+        in_folders_.insert(NewlineName(edge));
+      }
     }
   }
 
@@ -244,9 +249,18 @@ class Folders {
     return ForeignNewlineName([&](const std::string& tensor) { return folder.Has(tensor); });
   }
 
+  static std::string NewlineOf(const WeightsFolder& folder) {
+    if (const auto name = NewlineIn(folder)) return *name;
+    FailAt(folder.folder(), "expected tensor " + QuoteText(std::string(kNewline)) +
+                                ", the row after each line of an image in tiles, found none" +
+                                (IsLlavaNext(folder.folder())
+                                     ? ""
+                                     : "; a projector that trains starts it from random values"));
+  }
+
   static std::string NameOfProjector(ProjectorKind kind, const WeightsFolder& folder,
                                      std::string_view own) {
-    if (own == kNewline) return NewlineIn(folder).value_or(std::string(kNewline));
+    if (own == kNewline) return NewlineOf(folder);
     const auto name = ForeignProjectorName(
         kind, own, [&](const std::string& tensor) { return folder.Has(tensor); });
     if (name) return *name;
@@ -283,8 +297,8 @@ std::string DigestOf(const WeightsFolder& folder) {
 }  // namespace
 
 void CheckWeights(const Config& config) {
-  Folders folders(config);
   try {
+    Folders folders(config);
     for (const auto& [name, spec] : AllParameters(config)) {
       if (const auto found = folders.Find(name)) {
         found->folder.Require(found->name, spec.shape, name, found->may_grow);
@@ -295,6 +309,16 @@ void CheckWeights(const Config& config) {
   } catch (const std::runtime_error& error) {
     throw ModelFolderError(error.what());
   }
+}
+
+std::vector<std::string> RandomNewlines(const Config& config) {
+  Folders folders(config);
+  std::vector<std::string> names;
+  for (const EdgeConfig& edge : config.edges) {
+    const bool starts = HasNewline(config, edge) && edge.through->weights;
+    if (starts && !folders.Find(NewlineName(edge))) names.push_back(NewlineName(edge));
+  }
+  return names;
 }
 
 /// Returns the keys that name folders, with their values.

@@ -64,6 +64,10 @@ class WeightsFolder {
 /// only. Throws ModelFolderError for the first fault that ReadWeights would find.
 void CheckWeights(const Config& config);
 
+/// Returns the newline rows that start from random values although their projector starts from a
+/// folder, by name. Throws like WeightsFolder.
+std::vector<std::string> RandomNewlines(const Config& config);
+
 /// Fills the values of those `pieces` whose module starts from a folder. Throws like WeightsFolder,
 /// and for a folder in which no tensors of the module's kind are found.
 void ReadWeights(const Config& config, const std::vector<TensorPiece>& pieces);

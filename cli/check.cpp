@@ -152,13 +152,16 @@ std::string DefaultedText(const std::string& file, const std::vector<DefaultedKe
 }
 
 /// A line for each module that starts from a folder, and the keys that its files leave out.
-std::string FolderText(const std::vector<ReadFolder>& folders) {
+std::string FolderText(const Config& config, const std::vector<ReadFolder>& folders) {
   std::string text;
   for (const ReadFolder& folder : folders) {
     text += folder.part + " starts from " + folder.path + "\n";
     text += DefaultedText("config.json", folder.defaulted);
     const std::filesystem::path images(folder.images.file);
     text += DefaultedText(images.filename().string(), folder.images.defaulted);
+  }
+  for (const std::string& name : RandomNewlines(config)) {
+    text += name + " starts from random values: the projector's folder has none\n";
   }
   return text.empty() ? text : text + "\n";
 }
@@ -208,7 +211,7 @@ int Check(const CheckArguments& arguments) {
   const std::vector<StageNeed> stages = StageNeeds(plan, AttentionHere());
   std::cout << LayoutTable(plan) << '\n'
             << processes << (processes.empty() ? "" : "\n") << StageTable(plan) << '\n'
-            << routes << (routes.empty() ? "" : "\n") << FolderText(loaded.folders)
+            << routes << (routes.empty() ? "" : "\n") << FolderText(loaded.config, loaded.folders)
             << StepsText(loaded.config) << MemoryTable(plan, stages) << OffloadText(plan, stages)
             << GpuTable(plan, stages);
   const std::string missing = MissingFor(loaded.config.cluster.backend);

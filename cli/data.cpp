@@ -91,8 +91,9 @@ void PrintSummary(const Checked& checked, const SampleFormat& format) {
 /// Prints the token counts of a list that a configuration names.
 void PrintFit(const CountedSet& counted, const SampleFormat& format) {
   PrintLine("tokens", "at most " + std::to_string(counted.most_tokens) + ", the context is " +
-                          std::to_string(format.context) + "; " + std::to_string(counted.num_cut) +
-                          " rows are longer and lose their end");
+                          std::to_string(format.context) + "; " + Counted(counted.num_cut, "row") +
+                          (counted.num_cut == 1 ? " is longer and loses its end"
+                                                : " are longer and lose their end"));
 }
 
 /// Prints the epochs over the rows that can be trained on.

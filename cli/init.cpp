@@ -96,7 +96,7 @@ class Text {
   int global_batch() const { return std::max(1, 128 / dp_) * dp_; }
 
  private:
-  /// LLaVA-1.5's, or of images in tiles LLaVA-NeXT's.
+  /// The context of LLaVA-1.5; of LLaVA-NeXT if images are cut into tiles.
   static std::int64_t ContextOf(const std::optional<Model>& encoder, const Model& language) {
     const std::int64_t usual = encoder && (*encoder)->tile_side() > 0 ? 4096 : 2048;
     return std::min(usual, language->text()->context);

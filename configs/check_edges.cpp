@@ -58,7 +58,7 @@ static void CheckProjector(const Config& config, const EdgeConfig& edge, Report&
   if (from.model->tile_side() > 0) {
     return report.Add(key, "missing, expected a projector: \"" + from.name +
                                "\" cuts images into tiles, and the newline row at the end of "
-                               "their lines counts to it");
+                               "their lines belongs to it");
   }
   if (!report.Good({key, KeyOf(from, "hidden"), KeyOf(to, "hidden")})) return;
   if (from.model->row_width() == to.model->row_width()) return;

@@ -96,6 +96,7 @@ constexpr auto kSynonyms = std::to_array<Synonyms>({
     {{"data", "held_out"},
      "val valid validation val_data valid_data val_file validation_file eval_data test"},
     {{"data", "image_fit"}, "image_aspect_ratio do_pad do_center_crop"},
+    {{"modules.*", "image_grids"}, "image_grid_pinpoints grid_pinpoints"},
     {{"data", "tokenizer"}, "tokenizer_path tokenizer_model tokenizer_type"},
     {{"checkpoint", "every"}, "save_interval save_steps save_every"},
     {{"checkpoint", "every_minutes"},

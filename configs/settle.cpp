@@ -29,8 +29,9 @@ void FillDefaults(Config& config, const Report& report) {
 }
 
 /// The one fit that has grids gets LLaVA-NeXT's if none are stated.
-static void SettleGrids(const std::string& key, ImageRecipe& recipe, Report& report) {
-  if (!report.Good({key})) return;
+static void SettleGrids(const ModuleConfig& module, ImageRecipe& recipe, Report& report) {
+  const std::string key = KeyOf(module, "image_grids");
+  if (!report.Good({key, KeyOf(module, "image_fit"), "data.image_fit"})) return;
   if (recipe.has_tiles()) {
     if (recipe.grids.empty()) recipe.grids = kUsualGrids;
   } else if (!recipe.grids.empty()) {
@@ -63,7 +64,7 @@ void SettleImages(Config& config, const ShapingInputs& inputs, Report& report) {
   SettleFit(config, inputs, report);
   for (ModuleConfig& module : config.modules) {
     if (ImageRecipe* const recipe = module.model->images()) {
-      SettleGrids(KeyOf(module, "image_grids"), *recipe, report);
+      SettleGrids(module, *recipe, report);
     }
   }
 }

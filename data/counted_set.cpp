@@ -127,32 +127,44 @@ void Measure(std::size_t index, const SampleFormat& format, CountedSet& counted,
   if (std::all_of(row.files.begin(), row.files.end(), empty)) ++sums.num_without_files;
 }
 
-/// Measures all usable rows. Returns the faults of those that do not fit, by row.
-std::map<std::int64_t, DataFault> MeasureRows(const SampleFormat& format, CountedSet& counted) {
-  const std::size_t num_rows = counted.set.rows.size();
-  counted.num_labels.assign(num_rows, 0);
-  counted.num_tokens.assign(num_rows, 0);
-  counted.lengths.assign(num_rows * format.fields.size(), 0);
-  std::map<std::int64_t, DataFault> faults;
-  std::mutex mutex;  // guards `faults` and the sums of `counted`
-  ForBlocks(std::ssize(counted.set.rows), UsableCores(), [&](std::int64_t begin, std::int64_t end) {
+/// The fault that reading the list has found in a row.
+const DataFault& FaultOfRow(const LlavaSet& set, std::int64_t row) {
+  return *std::ranges::lower_bound(set.faults, row, {}, &DataFault::row);
+}
+
+/// Measures all usable rows. Rows that do not fit become unusable. Reports these and the others that
+/// are not usable, in their order.
+void MeasureRows(const SampleFormat& format, CountedSet& counted,
+                 const std::function<void(const DataFault&)>& report) {
+  std::vector<LlavaRow>& rows = counted.set.rows;
+  counted.num_labels.assign(rows.size(), 0);
+  counted.num_tokens.assign(rows.size(), 0);
+  counted.lengths.assign(rows.size() * format.fields.size(), 0);
+  OrderedReport ordered(report);
+  std::mutex mutex;  // guards `ordered` and the sums of `counted`
+  const int wanted = std::max(UsableCores(), kHeaderThreads);  // tiles need headers of files
+  ForBlocks(std::ssize(rows), wanted, [&](std::int64_t begin, std::int64_t end) {
     BlockSums sums;
+    Faults faults;
     for (std::int64_t i = begin; i < end; ++i) {
       const auto index = static_cast<std::size_t>(i);
-      if (!counted.set.rows[index].usable) continue;
+      if (!rows[index].usable) {
+        faults.push_back(FaultOfRow(counted.set, i));
+        continue;
+      }
       try {
         Measure(index, format, counted, sums);
       } catch (const FaultError& error) {
-        const std::lock_guard lock(mutex);
-        faults.emplace(i, error.fault());
+        rows[index].usable = false;
+        faults.push_back(error.fault());
       }
     }
     const std::lock_guard lock(mutex);
+    ordered.Add(begin, std::move(faults));
     counted.num_cut += sums.num_cut;
     counted.num_without_files += sums.num_without_files;
     counted.most_tokens = std::max(counted.most_tokens, sums.most_tokens);
   });
-  return faults;
 }
 
 }  // namespace
@@ -165,17 +177,10 @@ CountedSet CountSet(const std::string& file, const SampleFormat& format, FileDep
   } catch (const FaultError& error) {
     counted.set = {file, {}, {error.fault()}};
   }
-  const std::map<std::int64_t, DataFault> misfits = MeasureRows(format, counted);
-  auto fault = counted.set.faults.cbegin();
-  for (LlavaRow& row : counted.set.rows) {
-    if (!row.usable) {
-      report(*fault++);
-    } else if (const auto misfit = misfits.find(row.index); misfit != misfits.end()) {
-      row.usable = false;
-      report(misfit->second);
-    }
+  MeasureRows(format, counted, report);
+  for (const DataFault& fault : counted.set.faults) {
+    if (fault.row >= std::ssize(counted.set.rows)) report(fault);  // of the file
   }
-  for (; fault != counted.set.faults.cend(); ++fault) report(*fault);
   counted.files = CheckFiles(counted.set, format, depth, report);
   return counted;
 }

@@ -44,7 +44,7 @@ struct CountedSet {
   LlavaSet set;
   std::vector<std::int64_t> num_labels;  ///< by row; 0 for an unusable row
   std::vector<std::int64_t> num_tokens;  ///< by row, without the end that is cut; likewise
-  std::vector<std::int64_t> lengths;     ///< by row, then by encoder: of all items
+  std::vector<std::int64_t> lengths;     ///< by row, then by encoder: total length of the items
   std::int64_t num_cut = 0;              ///< rows whose end does not fit the context
   std::int64_t num_without_files = 0;    ///< usable rows without files
   std::int64_t most_tokens = 0;          ///< of a usable row, before it is cut

@@ -50,6 +50,8 @@ struct Reader {
     if (info == nullptr) throw ImageError("not a usable png: out of memory");
     png_set_read_fn(png, &source, ReadSource);
     png_set_chunk_cache_max(png, kMaxChunks);
+    // The number of pixels is limited, not a side.
+    png_set_user_limits(png, PNG_UINT_31_MAX, PNG_UINT_31_MAX);
   }
   Reader(const Reader&) = delete;
   Reader& operator=(const Reader&) = delete;
@@ -118,8 +120,8 @@ int OrientationOf(const Reader& reader) {
   return has ? OrientationIn({exif, num_bytes}, xmp) : OrientationIn(raw, xmp);
 }
 
-/// Returns the file as if all chunks stood before its pixels, of which it has none. A chunk is its size,
-/// its name of four letters, as many bytes, and a checksum.
+/// Returns the file with the metadata after its pixels moved before one empty IDAT, so that libpng reads
+/// them without pixels. A chunk is its size, its name of four letters, as many bytes, and a checksum.
 std::vector<std::uint8_t> WithPixelsLast(std::span<const std::uint8_t> bytes) {
   constexpr std::size_t kSignature = 8;
   constexpr std::size_t kAround = 12;  // bytes of a chunk besides its own
@@ -130,6 +132,7 @@ std::vector<std::uint8_t> WithPixelsLast(std::span<const std::uint8_t> bytes) {
     if (size > bytes.size()) throw ImageError("not a usable png: the file is cut short");
     return bytes.first(size);
   };
+  bool after_pixels = false;
   for (bool ends = false; !ends;) {
     const auto start = take(kAround);
     const std::uint32_t size = std::uint32_t{start[0]} << 24 | std::uint32_t{start[1]} << 16 |
@@ -137,7 +140,11 @@ std::vector<std::uint8_t> WithPixelsLast(std::span<const std::uint8_t> bytes) {
     const std::string_view name(reinterpret_cast<const char*>(start.data()) + 4, 4);
     ends = name == "IEND";
     const auto chunk = take(kAround + size);
-    if (name != "IDAT" && !ends) output.insert(output.end(), chunk.begin(), chunk.end());
+    after_pixels = after_pixels || name == "IDAT";
+    const bool metadata = name == "eXIf" || name == "tEXt" || name == "zTXt" || name == "iTXt";
+    if (metadata || (!after_pixels && !ends)) {
+      output.insert(output.end(), chunk.begin(), chunk.end());
+    }
     bytes = bytes.subspan(chunk.size());
   }
   const std::string_view no_pixels("\0\0\0\0IDAT", 8);

@@ -111,7 +111,7 @@ ImageFacts FactsOf(std::span<const std::uint8_t> bytes, ImagePart decoded) {
   return {FormatOf(bytes), image.width, image.height};
 }
 
-/// Calls `decode` with the first bytes only, unless it throws for want of more.
+/// Calls `decode` with the first bytes and, if that throws, with the whole file.
 template <class Decode>
 auto FromHeader(const std::string& file, std::uintmax_t size, Decode decode) {
   if (size > kHeaderBytes) {
@@ -158,14 +158,14 @@ ImageFacts CheckImage(const std::string& file, bool decode) {
   });
 }
 
+PixelSize UprightSizeOf(std::span<const std::uint8_t> bytes) {
+  const auto [image, orientation] = Decode(bytes, ImagePart::kOrientation);
+  return IsTurned(orientation) ? PixelSize{image.width, image.height}
+                               : PixelSize{image.height, image.width};
+}
+
 PixelSize ReadUprightSize(const std::string& file) {
-  return WithName(file, [&] {
-    return FromHeader(file, SizeOf(file), [](const std::vector<std::uint8_t>& bytes) {
-      const auto [image, orientation] = Decode(bytes, ImagePart::kOrientation);
-      return IsTurned(orientation) ? PixelSize{image.width, image.height}
-                                   : PixelSize{image.height, image.width};
-    });
-  });
+  return WithName(file, [&] { return FromHeader(file, SizeOf(file), UprightSizeOf); });
 }
 
 TileGrid GridOf(const ImageField& field, PixelSize image) {
@@ -190,8 +190,9 @@ std::vector<std::uint8_t> Framed(std::span<const std::uint8_t> pixels, PixelSize
   return output;
 }
 
-/// Returns the squares of an image, [squares, size, size, 3].
-std::vector<std::uint8_t> SquaresOf(const Image& image, const ImageField& field) {
+}  // namespace
+
+std::vector<std::uint8_t> ToSquares(const Image& image, const ImageField& field) {
   const ImageRecipe& recipe = field.recipe();
   const std::int64_t side = field.size();
   if (!recipe.has_tiles()) return FitIntoSquare(image, side, recipe);
@@ -214,6 +215,8 @@ std::vector<std::uint8_t> SquaresOf(const Image& image, const ImageField& field)
   return squares;
 }
 
+namespace {
+
 /// Divides by 255 and normalises a square, [pixels, 3] to [3, pixels].
 void Normalise(std::span<const std::uint8_t> square, const ImageRecipe& recipe, float* output) {
   const std::size_t num_pixels = square.size() / 3;
@@ -235,7 +238,7 @@ void Normalise(std::span<const std::uint8_t> square, const ImageRecipe& recipe, 
 }  // namespace
 
 void ToPixels(const Image& image, const ImageField& field, std::span<float> output) {
-  const std::vector<std::uint8_t> squares = SquaresOf(image, field);
+  const std::vector<std::uint8_t> squares = ToSquares(image, field);
   if (output.size() != squares.size()) {
     throw std::invalid_argument("image: expected room for " + std::to_string(squares.size()) +
                                 " numbers, got " + std::to_string(output.size()));

@@ -55,13 +55,19 @@ Image ReadImage(const std::string& file);
 /// decodes. Errors begin with the file's name.
 ImageFacts CheckImage(const std::string& file, bool decode);
 
-/// Returns the size of `ReadImage(file)` without decoding pixels. Errors begin with the file's name.
+/// Returns the size of `DecodeImage(bytes)` without decoding pixels. Throws ImageError.
+PixelSize UprightSizeOf(std::span<const std::uint8_t> bytes);
+
+/// Like `UprightSizeOf`, for a file; errors begin with its name.
 PixelSize ReadUprightSize(const std::string& file);
 
 /// Returns the grid over which an image of that size lies. The field's images are cut into tiles.
 TileGrid GridOf(const ImageField& field, PixelSize image);
 
-/// Fits the image into the field's squares, divides by 255 and normalises, in float32 as the image
+/// Fits the image into the field's squares, in 8 bits: [squares, size, size, 3].
+std::vector<std::uint8_t> ToSquares(const Image& image, const ImageField& field);
+
+/// ToSquares, then divides by 255 and normalises, in float32 as the image
 /// processors of transformers do.
 ///   output   [squares, 3, size, size] float32
 void ToPixels(const Image& image, const ImageField& field, std::span<float> output);

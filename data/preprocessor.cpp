@@ -1,7 +1,12 @@
 #include "data/preprocessor.hpp"
 
+#include <functional>
+#include <mutex>
 #include <stdexcept>
+#include <unordered_map>
 #include <vector>
+
+#include "kinds/kind.hpp"
 
 namespace troupe {
 namespace {
@@ -11,15 +16,20 @@ class ImagePreprocessor final : public Preprocessor {
   explicit ImagePreprocessor(const ImageField& field) : field_(field) {}
 
   std::int64_t LengthOf(const std::string& file) const override {
-    return field_.recipe().has_tiles() ? 1 + GridOf(field_, ReadUprightSize(file)).num_tiles() : 1;
+    return field_.recipe().has_tiles() ? 1 + GridOf(field_, SizeOf(file)).num_tiles() : 1;
   }
   ItemPlaces PlacesOf(const std::string& file, const ModelConfig& encoder) const override {
     if (!field_.recipe().has_tiles()) return Preprocessor::PlacesOf(file, encoder);
-    const PixelSize size = ReadUprightSize(file);
+    const PixelSize size = SizeOf(file);
     return PlacesOfTiles(size, GridOf(field_, size), encoder.tile_side());
   }
   void Read(const std::string& file, std::span<float> output) const override {
-    ToPixels(ReadImage(file), field_, output);
+    const Image image = ReadImage(file);
+    const PixelSize size{image.height, image.width};
+    if (field_.recipe().has_tiles() && size != SizeOf(file)) {
+      throw ImageError(file + ": its size has changed since it was counted");
+    }
+    ToPixels(image, field_, output);
   }
   const char* ZerosName() const override { return "the mean colour"; }
   std::optional<ImageFacts> Check(const std::string& file, bool decode) const override {
@@ -27,7 +37,23 @@ class ImagePreprocessor final : public Preprocessor {
   }
 
  private:
+  /// Reads the header of a file once: its tiles must not change while it is in use.
+  PixelSize SizeOf(const std::string& file) const {
+    const std::size_t key = std::hash<std::string>()(file);
+    {
+      const std::lock_guard lock(mutex_);
+      const auto known = sizes_.find(key);
+      if (known != sizes_.end()) return known->second;
+    }
+    const PixelSize size = ReadUprightSize(file);
+    const std::lock_guard lock(mutex_);
+    return sizes_.emplace(key, size).first->second;
+  }
+
   ImageField field_;
+  mutable std::mutex mutex_;  ///< guards `sizes_`
+  /// By hash of the file's name: a data set has up to a million.
+  mutable std::unordered_map<std::size_t, PixelSize> sizes_;
 };
 
 std::unique_ptr<const Preprocessor> MakeImagePreprocessor(const Field& field) {

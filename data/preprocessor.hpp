@@ -9,9 +9,11 @@
 
 #include "data/image.hpp"
 #include "data/tiles.hpp"
-#include "kinds/kind.hpp"
+#include "kinds/field.hpp"
 
 namespace troupe {
+
+class ModelConfig;
 
 /// Thread-safe. Errors are ImageError or another std::runtime_error and begin with the file's name.
 class Preprocessor {

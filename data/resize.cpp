@@ -41,10 +41,7 @@ struct Side {
 };
 
 Side SideOf(std::int64_t pixels, std::int64_t other, std::int64_t size, ImageFit fit) {
-  if (fit == ImageFit::kCrop) {
-    const std::int64_t shorter = std::max<std::int64_t>(std::min(pixels, other), 1);
-    return {pixels, pixels, pixels * size / shorter};
-  }
+  if (fit == ImageFit::kCrop) return {pixels, pixels, pixels * size / std::min(pixels, other)};
   return {pixels, fit == ImageFit::kPad ? std::max(pixels, other) : pixels, size};
 }
 
@@ -195,13 +192,15 @@ std::vector<std::uint8_t> DownThenAcross(const Image& image, const Plan& plan) {
 
 }  // namespace
 
+static void RequirePixels(const Image& image) {
+  if (image.width > 0 && image.height > 0) return;
+  throw ImageError("expected an image with pixels, got " + std::to_string(image.width) + " x " +
+                   std::to_string(image.height));
+}
+
 /// Returns the middle `size` of the resized canvas.
 static std::vector<std::uint8_t> Middle(const Image& image, const Side& height, const Side& width,
                                         PixelSize size, Resampling resampling, const Colour& fill) {
-  if (image.width < 1 || image.height < 1 || size.width < 1 || size.height < 1) {
-    throw ImageError("expected an image with pixels, got " + std::to_string(image.width) + " x " +
-                     std::to_string(image.height));
-  }
   const Filter filter = FilterOf(resampling);
   const Plan plan{MiddleTaps(width, size.width, filter), MiddleTaps(height, size.height, filter),
                   fill};
@@ -214,6 +213,7 @@ static std::vector<std::uint8_t> Middle(const Image& image, const Side& height, 
 
 std::vector<std::uint8_t> FitIntoSquare(const Image& image, std::int64_t size,
                                         const ImageRecipe& recipe) {
+  RequirePixels(image);
   Colour fill;
   for (std::size_t channel = 0; channel < kChannels; ++channel) {
     fill[channel] = static_cast<std::int32_t>(recipe.mean[channel] * 255);
@@ -224,6 +224,7 @@ std::vector<std::uint8_t> FitIntoSquare(const Image& image, std::int64_t size,
 }
 
 std::vector<std::uint8_t> Resized(const Image& image, PixelSize size, Resampling resampling) {
+  RequirePixels(image);
   return Middle(image, {image.height, image.height, size.height},
                 {image.width, image.width, size.width}, size, resampling, {});
 }

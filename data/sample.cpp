@@ -164,7 +164,7 @@ class SampleWriter {
   ItemPlaces PlacesOf(std::size_t encoder, const std::string& file) const {
     try {
       return format_.items[encoder].places(set_.PathOf(file));
-    } catch (const std::runtime_error& error) {
+    } catch (const std::exception& error) {  // includes failed allocations of a file's bytes
       throw FaultError(set_.file, row_.Fault(FaultKind::kItem, error.what()));
     }
   }

@@ -48,7 +48,7 @@ struct Sample {
   /// By encoder: where its rows go, in order; -1: left out.
   std::vector<std::vector<std::int64_t>> positions;
   std::vector<std::vector<std::int64_t>> newlines;  ///< by encoder: where its newline rows go
-  std::vector<std::int64_t> lengths;                ///< by encoder: of all items
+  std::vector<std::int64_t> lengths;                ///< by encoder: total length of its items
   std::int64_t num_uncut_tokens = 0;                ///< before its end was cut to fit the context
   const LlavaRow* row = nullptr;                    ///< null for an empty sample
 

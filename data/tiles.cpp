@@ -55,14 +55,14 @@ ItemPlaces PlacesInOrder(std::int64_t length, std::int64_t num_rows) {
 }
 
 /// int(round(number, 7)) of Python, for positive numbers.
-static std::int64_t RoundedDown(double number) {
+static std::int64_t RoundedAsPython(double number) {
   return std::strtoll(Formatted("%.7f", number).c_str(), nullptr, 10);
 }
 
-/// Returns the part of `frame` rows that an image covers which is `pixels` long where the frame is
-/// `frame` rows long, and as long as the frame in the other direction.
+/// Returns the rows of a frame, `frame` long, that an image covers in the direction in which it does not
+/// fill it. `pixels`: its length there; `scale`: rows per pixel.
 static Interval Covered(std::int64_t frame, std::int64_t pixels, double scale) {
-  const std::int64_t length = RoundedDown(static_cast<double>(pixels) * scale);
+  const std::int64_t length = RoundedAsPython(static_cast<double>(pixels) * scale);
   const std::int64_t cut = (frame - length) / 2;
   return {cut, frame - cut};
 }

@@ -4,6 +4,7 @@
 // batch are contiguous along dimension 0. data/preprocessor.hpp makes them.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <string>
@@ -68,7 +69,11 @@ struct ImageRecipe {
 
   bool has_tiles() const { return fit == ImageFit::kAnyres; }
   /// Returns the most squares of an image.
-  std::int64_t most_squares() const;
+  std::int64_t most_squares() const {
+    std::int64_t most = 0;
+    for (const TileGrid& each : grids) most = std::max(most, each.num_tiles());
+    return 1 + most;
+  }
   friend bool operator==(const ImageRecipe&, const ImageRecipe&) = default;
 };
 

@@ -221,7 +221,7 @@ class ModelConfig {
   /// item. If every item gives the same number, both return it.
   virtual std::int64_t RowsOf(std::int64_t length) const { return length * rows_per_item(); }
   virtual std::int64_t rows_per_item() const { return 0; }
-  /// Returns the most length of an item, for estimates.
+  /// Returns the greatest length of an item, for estimates.
   virtual std::int64_t most_length() const { return 1; }
   /// Returns its requirements if it reads text.
   virtual std::optional<TextInput> text() const { return std::nullopt; }

@@ -117,8 +117,8 @@ void CheckVocab(const LlamaConfig& llama, ModuleCheck& check) {
   }
 }
 
-/// Checks that an image, or of tiles the first, fits. If it does not, every sample with an image would
-/// be cut.
+/// Checks that one image fits; of an image in tiles, its first square. If it does not, every sample
+/// with an image would be cut.
 void CheckContext(const LlamaConfig& llama, ModuleCheck& check) {
   const std::string key = check.KeyOf("context");
   for (const ModuleCheck::Source& source : check.sources()) {
@@ -127,7 +127,8 @@ void CheckContext(const LlamaConfig& llama, ModuleCheck& check) {
     const std::int64_t side = source.model->tile_side();
     const std::int64_t rows = side > 0 ? side * side : source.model->rows_per_item();
     if (llama.context > rows) continue;
-    check.Add(key, "expected more tokens than the " + std::to_string(rows) + " rows of one " +
+    check.Add(key, "expected more tokens than the " + std::to_string(rows) + " rows of " +
+                       (side > 0 ? "the first square of one " : "one ") +
                        std::string(field->word()) + " of \"" + source.name + "\", got " +
                        std::to_string(llama.context));
   }

@@ -110,9 +110,10 @@ std::vector<TileGrid> ReadForeignGrids(const ForeignConfig& config, std::int64_t
   std::vector<TileGrid> grids;
   for (const auto& [height, width] : config.Pairs(key, usual)) {
     for (const std::int64_t side : {height, width}) {
-      if (side >= size && side <= kMaxGridSide * size && side % size == 0) continue;
+      if (size > 0 && side > 0 && side % size == 0 && side / size <= kMaxGridSide) continue;
       config.Refuse(key, "expected multiples of the encoder's image_size, " + std::to_string(size) +
                              ", up to " + std::to_string(kMaxGridSide) + " times it, got " +
+                             (config.Has(key) ? "" : "none, for which transformers takes ") +
                              std::to_string(side));
     }
     grids.push_back({height / size, width / size});
@@ -179,12 +180,6 @@ std::vector<ForeignNames> VisionNames() {
     names.push_back({tower});
   }
   return names;
-}
-
-std::int64_t ImageRecipe::most_squares() const {
-  std::int64_t most = 0;
-  for (const TileGrid& each : grids) most = std::max(most, each.num_tiles());
-  return 1 + most;
 }
 
 void PatchEncoder::FillDefaults(const std::function<bool(const char* key)>& stated) {

@@ -58,7 +58,9 @@ struct PatchEncoder : ModelConfig {
   std::int64_t RowsOf(std::int64_t length) const override { return length * rows_per_square(); }
   std::int64_t rows_per_item() const override { return RowsOf(most_length()); }
   std::int64_t most_length() const override { return image_recipe.most_squares(); }
-  std::int64_t tile_side() const override { return image_recipe.has_tiles() ? grid() / joined : 0; }
+  std::int64_t tile_side() const override {
+    return image_recipe.has_tiles() && patch_size > 0 ? grid() / joined : 0;
+  }
   std::int64_t row_width() const override { return hidden * joined * joined; }
   std::optional<Layers> split_layers() const override {
     return Layers{built_layers(), "up to feature_layer"};

@@ -87,10 +87,8 @@ constexpr auto kNames = std::to_array<Names>({
 
 std::optional<std::string> ForeignNewlineName(
     const std::function<bool(const std::string& tensor)>& has) {
-  for (const char* const prefix :
-       {"", "model."}) {  // on the Hub, and in memory and LLaVA's own code
-    std::string name = prefix + std::string(kNewline);
-    if (has(name)) return name;
+  for (const std::string_view name : kForeignNewlines) {
+    if (has(std::string(name))) return std::string(name);
   }
   return std::nullopt;
 }

@@ -2,6 +2,7 @@
 // that needs no tensor library; modules/torch/projector.hpp computes.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -55,7 +56,10 @@ ProjectorShape ReadForeignProjector(const ForeignConfig& whole);
 std::optional<std::string> ForeignProjectorName(
     ProjectorKind kind, std::string_view own,
     const std::function<bool(const std::string& tensor)>& has);
-/// Returns the name of the newline row in a folder; nothing if it has none.
+/// The names of the newline row in folders: on the Hub, and in memory and LLaVA's own code.
+inline constexpr std::array<std::string_view, 2> kForeignNewlines = {"image_newline",
+                                                                     "model.image_newline"};
+/// Returns the one that a folder has; nothing if it has none.
 std::optional<std::string> ForeignNewlineName(
     const std::function<bool(const std::string& tensor)>& has);
 

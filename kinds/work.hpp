@@ -17,7 +17,8 @@ struct StepShape {
   std::int64_t samples = 0;
   std::int64_t tokens = 0;  ///< of each sample, encoder rows and padding included
   std::int64_t labels = 0;  ///< rows that go through the head: tokens that have a label
-  std::map<std::string, std::int64_t> lengths = {};  ///< of the items of its field, by module
+  std::map<std::string, std::int64_t> lengths =
+      {};  ///< by module: total length of the items of its field
 };
 
 /// Floating-point operations; a multiplication and an addition are two.

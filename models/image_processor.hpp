@@ -12,7 +12,8 @@ namespace troupe {
 
 /// The origin of the recipe of a module that reads images.
 struct FolderImages {
-  std::string file;  ///< empty: the folder has none, and the recipe is that of the kind
+  /// Empty: no file says it, and the recipe is that of the kind. config.json says what tiles there are.
+  std::string file;
   std::vector<DefaultedKey> defaulted;
 };
 

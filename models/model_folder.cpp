@@ -63,8 +63,10 @@ bool IsOriginalLlava(const HfConfig& whole, const std::string& type) {
   return type == "llava_llama" || (type == "llava" && !whole.Has("text_config"));
 }
 
+constexpr std::string_view kLlavaNext = "llava_next";
+
 /// Whether the file is of a LLaVA with a `text_config`.
-bool IsLlava(const std::string& type) { return type == "llava" || type == "llava_next"; }
+bool IsLlava(const std::string& type) { return type == "llava" || type == kLlavaNext; }
 
 std::vector<Part> PartsOf(const HfConfig& whole) {
   if (!whole.Has("model_type")) {
@@ -127,6 +129,11 @@ FolderModule ReadFolderModule(const std::string& folder, const ModuleKind* kind,
                           part.of_llava ? &whole : nullptr, *model);
   FolderImages images = ReadImageProcessor(folder, *model);
   const ImageRecipe* const recipe = model->images();
+  if (part.of_llava && recipe != nullptr && recipe->has_tiles() && !IsLlavaNext(folder)) {
+    whole.Refuse("model_type", "expected " + QuotedName(kLlavaNext) +
+                                   ", since its image processor cuts tiles, got " +
+                                   QuoteText(whole.Word("model_type", "")));
+  }
   if (images.file.empty() && recipe != nullptr && recipe->has_tiles()) images.file = whole.path();
   return {whole.path(), part.key, std::move(model), whole.defaulted(), std::move(images)};
 }
@@ -136,6 +143,10 @@ std::vector<const ModuleKind*> KindsInFolder(const std::string& folder) {
   std::vector<const ModuleKind*> kinds;
   for (const Part& part : PartsOf(whole)) kinds.push_back(part.kind);
   return kinds;
+}
+
+bool IsLlavaNext(const std::string& folder) {
+  return HfConfig::Read(folder).Word("model_type", "") == kLlavaNext;
 }
 
 FolderProjector ReadFolderProjector(const std::string& folder) {

@@ -34,6 +34,10 @@ FolderModule ReadFolderModule(const std::string& folder, const ModuleKind* kind,
 /// ModelFolderError: the file cannot be used, or describes no model that is known.
 std::vector<const ModuleKind*> KindsInFolder(const std::string& folder);
 
+/// Returns whether config.json of a folder is that of a LLaVA whose images are cut into tiles. Throws
+/// ModelFolderError: the file cannot be used.
+bool IsLlavaNext(const std::string& folder);
+
 /// The projector of a whole model as a folder describes it.
 struct FolderProjector {
   std::string file;      ///< DIR/config.json

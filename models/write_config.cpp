@@ -184,7 +184,8 @@ std::string ImageProcessorJson(const ModuleToWrite& module) {
     const FolderModule source = ReadFolderModule(module.folder, &module.model.kind());
     const auto before = source.model->field();
     const auto* const same = dynamic_cast<const ImageField*>(before.get());
-    if (!source.images.file.empty() && same != nullptr && same->recipe() == recipe) return "";
+    const bool stated = !source.images.file.empty() && source.images.file != source.file;
+    if (stated && same != nullptr && same->recipe() == recipe) return "";
   }
   const std::int64_t size = images->size();
   const OrderedJson square = {{"height", size}, {"width", size}};

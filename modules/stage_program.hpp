@@ -57,6 +57,16 @@ struct Inputs {
   std::vector<ReplacedItem> replaced;        ///< items of `fields`
 };
 
+/// Calls visit(buffer, what it holds) for every buffer of `inputs`, those without values included.
+template <class AnyInputs, class Visit>
+void ForEachBuffer(AnyInputs& inputs, Visit visit) {
+  for (auto* buffer : {&inputs.tokens, &inputs.labels, &inputs.content}) visit(*buffer, "tokens");
+  for (auto* places : {&inputs.positions, &inputs.newlines}) {
+    for (auto& [name, buffer] : *places) visit(buffer, "positions of " + name);
+  }
+  for (auto& [name, items] : inputs.fields) visit(items.values, "items of " + name);
+}
+
 /// Sums over the valid tokens of a microbatch; plain sums over replicas and microbatches.
 struct LossSums {
   double loss = 0.0;  ///< nats

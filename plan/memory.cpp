@@ -22,7 +22,7 @@ Keeps KeepsOf(const Config& config, AttentionKeeps attention) {
 
 std::int64_t ElementsOf(const Config& config, const StagePart& part, RankWork work) {
   if (part.newline) return 0;
-  if (part.edge) {
+  if (part.is_projector()) {
     const ModelConfig& from = *FindModule(config, part.edge->from).model;
     return work.samples * from.rows_per_item() *
            KeptByProjector(ProjectorShapeOf(config, *part.edge), work.tp);

@@ -20,7 +20,7 @@ PassFlops FlopsOf(const Config& config, const StagePart& part, const StepShape& 
   const bool adapters = part.trains && part.module && part.module->lora;
   FlopCounter count(part.trains && !adapters, part.input_gradient || adapters);
   if (part.newline) return {};
-  if (part.edge) {
+  if (part.is_projector()) {
     CountProjectorOf(config, *part.edge, shape, count);
   } else {
     const ModuleConfig& module = *part.module;

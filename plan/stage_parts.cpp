@@ -144,7 +144,8 @@ bool EdgeCarriesGradient(const Config& config, const EdgeConfig& edge) {
   const bool projects = ProjectsAt(edge, ProjectorEnd::kFrom);
   const std::vector<StagePart> parts = StageParts(config, from.name, from.num_stages() - 1);
   return std::ranges::any_of(parts, [&](const StagePart& part) {
-    const bool gives_rows = projects ? part.edge && *part.edge == edge : part.module == &from;
+    const bool gives_rows =
+        projects ? part.is_projector() && *part.edge == edge : part.module == &from;
     return gives_rows && part.runs_backward();
   });
 }

@@ -23,6 +23,7 @@ struct StagePart {
   bool trains = false;
   bool input_gradient = false;  ///< its input has a gradient: an earlier part trains
 
+  bool is_projector() const { return edge != nullptr && !newline; }
   /// Returns whether it runs a backward, and so keeps activations for it.
   bool runs_backward() const { return trains || input_gradient; }
 };
@@ -82,7 +83,7 @@ std::vector<const EdgeConfig*> OutgoingEdges(const Config& config, const std::st
 /// Returns the prefix of the names of an edge's projector: "vision_to_language".
 std::string ProjectorName(const EdgeConfig& edge);
 /// Returns whether a newline row ends the lines of the images that `edge` carries, since they are cut
-/// into tiles. It counts to the edge's projector, and is on the first stage of the destination.
+/// into tiles. It belongs to the edge's projector, and is on the first stage of the destination.
 bool HasNewline(const Config& config, const EdgeConfig& edge);
 /// Returns its name: "vision_to_language.image_newline". Its shape is [width of the destination].
 std::string NewlineName(const EdgeConfig& edge);

@@ -75,7 +75,7 @@ std::string WhyOtherTimes(const Config& run, const Config& wanted) {
 std::int64_t Ns(double ms) { return static_cast<std::int64_t>(std::llround(ms * 1e6)); }
 
 /// The work of the module's largest replica in a microbatch: full samples, all of whose tokens have
-/// a label, and one item of the most length per sample and encoder.
+/// a label, and one item of the greatest length per sample and encoder.
 StepShape MicrobatchOf(const Config& config, const ModuleConfig& module) {
   StepShape shape;
   shape.samples = MostSamplesOfUnit(config, module, config.schedule.microbatches);

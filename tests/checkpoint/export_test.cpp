@@ -115,6 +115,7 @@ TEST_CASE("an untrained whole model comes out as it came in, its file included",
                                                         : "LlavaForConditionalGeneration"));
   CHECK(Contents(scratch / "out") == Contents(Oracle(family)));
   CHECK(ConfigOf(scratch / "out") == ConfigOf(Oracle(family)));
+  CHECK(fs::exists(scratch / "out/preprocessor_config.json"));
 }
 
 TEST_CASE("a family alone comes out as it came in", "[export]") {
@@ -253,10 +254,12 @@ TEST_CASE("a LLaVA whose images are cut into tiles is a LLaVA-NeXT", "[export]")
   const ScratchFolder scratch;
   const std::string tiles = "\nimage_fit = \"anyres\"\nimage_grids = [\"2x1\", \"1x3\"]\n";
   const bool random = GENERATE(true, false);  // else a LLaVA-1.5, which has no newline row
+  fs::copy(Oracle("llava_clip_llama"), scratch / "source");
+  scratch.Write("source/processor_config.json", R"({"processor_class": "LlavaProcessor"})");
   const Config config =
       Load(scratch,
            random ? TwoModules(kVit + tiles, kLlama, "through = { kind = \"mlp2\", hidden = 8 }")
-                  : WholeToml("llava_clip_llama", tiles));
+                  : "model.from = \"hf:source\"\n" + TwoModules(tiles, "", ""));
   const ExportPlan plan = Export(scratch, config);
   CHECK(plan.model == "LlavaNextForConditionalGeneration");
   std::set<std::string> expected = NamesOf(Oracle("llava_next_clip_llama"));
@@ -272,11 +275,9 @@ TEST_CASE("a LLaVA whose images are cut into tiles is a LLaVA-NeXT", "[export]")
   const auto processor = nlohmann::json::parse(BytesOf(scratch / "out/preprocessor_config.json"));
   CHECK(processor["image_processor_type"] == "LlavaNextImageProcessor");
   CHECK(processor["image_grid_pinpoints"] == json["image_grid_pinpoints"]);
-  if (random) {
-    CHECK(json["image_seq_length"] == 4);
-    CHECK(BytesOf(scratch / "out/processor_config.json").find("LlavaNextProcessor") !=
-          std::string::npos);
-  }
+  CHECK(BytesOf(scratch / "out/processor_config.json").find("LlavaNextProcessor") !=
+        std::string::npos);
+  if (random) CHECK(json["image_seq_length"] == 4);
   Config again = Load(scratch, "model.from = \"hf:out\"\n" + TwoModules("", "", ""));
   CHECK(again.modules[0].model->images()->grids == std::vector<TileGrid>{{2, 1}, {1, 3}});
   CHECK(HasNewline(again, again.edges[0]));
@@ -290,6 +291,10 @@ TEST_CASE("a LLaVA-NeXT that trained on squares is a LLaVA", "[export]") {
   const nlohmann::json json = ConfigOf(scratch / "out");
   CHECK(json["model_type"] == "llava");
   CHECK_FALSE(json.contains("image_grid_pinpoints"));
+  CHECK(BytesOf(scratch / "out/processor_config.json").find("\"LlavaProcessor\"") !=
+        std::string::npos);
+  CHECK(BytesOf(scratch / "out/preprocessor_config.json").find("LlavaImageProcessor") !=
+        std::string::npos);
 }
 
 TEST_CASE("a frozen projector needs the newline row of its folder", "[export]") {
@@ -297,8 +302,15 @@ TEST_CASE("a frozen projector needs the newline row of its folder", "[export]") 
   const Config config = Load(scratch, WholeToml("llava_clip_llama", "image_fit = \"anyres\"\n", "",
                                                 "through = { frozen = true }"));
   CHECK_THROWS_WITH(CheckWeights(config),
-                    "tests/oracle/llava_clip_llama: expected tensor \"image_newline\" for "
-                    "vision_to_language.image_newline, found none");
+                    "tests/oracle/llava_clip_llama: expected tensor \"image_newline\", the row "
+                    "after each line of an image in tiles, found none; a projector that trains "
+                    "starts it from random values");
+  // A LLaVA-NeXT must have it, whether it trains or not.
+  fs::copy(Oracle("llava_clip_llama"), scratch / "source");
+  fs::copy(Oracle("llava_next_clip_llama") + "/config.json", scratch / "source",
+           fs::copy_options::overwrite_existing);
+  const Config next = Load(scratch, "model.from = \"hf:source\"\n" + TwoModules("", "", ""));
+  CHECK_THROWS_WITH(CheckWeights(next), Catch::EndsWith("in tiles, found none"));
 }
 
 TEST_CASE("images are prepared by a reader of the folder as in the run", "[export]") {

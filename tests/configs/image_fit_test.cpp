@@ -45,6 +45,8 @@ TEST_CASE("images that are cut into tiles have grids, others have none") {
   CHECK(RecipeOf(LoadConfig(kBase, {"modules.vision.image_fit=anyres",
                                     "modules.vision.image_grids=[\"16x1\"]"}))
             .grids == std::vector<TileGrid>{{16, 1}});
+  CHECK_THAT(ErrorsOf({"modules.vision.image_grids=[\"1x2\"]", "data.image_fit=anyrs"}),
+             !Catch::Contains("image_grids"));
   CHECK(ErrorsOf({"modules.vision.image_grids=[\"1x2\"]"}) ==
         "--set modules.vision.image_grids=[\"1x2\"]: modules.vision.image_grids: expected none, "
         "since image_fit = \"crop\" cuts no tiles");
@@ -59,6 +61,22 @@ TEST_CASE("images that are cut into tiles have grids, others have none") {
 }
 
 TEST_CASE("an encoder of tiles needs a projector and no class token") {
+  std::string text = BytesOf(kBase);
+  const std::size_t through = text.find("through");
+  REQUIRE(through != text.npos);
+  text.erase(through, text.find('\n', through) - through);
+  const ScratchFolder folder;
+  const std::string file = folder.Write("job.toml", text);
+  CHECK_THAT(ErrorOf([&] { LoadConfig(file, {"data.image_fit=anyres"}); }),
+             Catch::Contains("through: missing, expected a projector: \"vision\" cuts images into "
+                             "tiles, and the newline row at the end of their lines belongs to it"));
+  // A patch size that is missing is the only error.
+  const std::size_t patch = text.find("patch_size");
+  REQUIRE(patch != text.npos);
+  text.erase(patch, text.find('\n', patch) - patch);
+  const std::string other = folder.Write("other.toml", text);
+  CHECK_THAT(ErrorOf([&] { LoadConfig(other, {"data.image_fit=anyres"}); }),
+             Catch::Contains("patch_size: missing"));
   CHECK_THAT(ErrorsOf({"data.image_fit=anyres", "modules.vision.class_token=true"}),
              Catch::EndsWith("class_token: expected false, since the rows of tiles become lines of "
                              "patches and the class token has no place in them"));

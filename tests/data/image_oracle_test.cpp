@@ -1,7 +1,6 @@
 // Every step from a file to an encoder's numbers, compared with the slow image processors of
 // transformers on 200 images. tools/oracle/record_images.py has made tests/oracle/images/ and
 // describes its lines.
-#include <cmath>
 #include <cstring>
 #include <fstream>
 #include <string>
@@ -34,17 +33,7 @@ std::string DigestsOf(const std::string& file, const ImageRecipe& recipe) {
   const auto size = static_cast<std::size_t>(preprocessor->LengthOf(file) * 3 * kSide * kSide);
   std::vector<float> numbers(size);
   preprocessor->Read(file, numbers);
-  std::vector<std::uint8_t> bytes;  // before they were divided by 255, channels last
-  constexpr std::size_t kPixels = kSide * kSide;
-  for (std::size_t square = 0; square < size; square += 3 * kPixels) {
-    for (std::size_t pixel = 0; pixel < kPixels; ++pixel) {
-      for (std::size_t channel = 0; channel < 3; ++channel) {
-        const double number = numbers[square + channel * kPixels + pixel];
-        bytes.push_back(static_cast<std::uint8_t>(
-            std::lround(255 * (number * recipe.deviation[channel] + recipe.mean[channel]))));
-      }
-    }
-  }
+  const std::vector<std::uint8_t> bytes = ToSquares(ReadImage(file), ImageField(kSide, recipe));
   return DigestOf(bytes) + ":" + DigestOf(numbers);
 }
 

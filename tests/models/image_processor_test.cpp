@@ -97,6 +97,14 @@ TEST_CASE("LLaVA-NeXT's processor cuts tiles") {
   CHECK(refusal("[[0, 336]]") == multiples + "0");
   CHECK(refusal("[[336, 5712]]") == multiples + "5712");
   CHECK(refusal("[[336, -336]]") == multiples + "-336");
+  CHECK(refusal("[[336, 4611686018427387904]]") == multiples + "4611686018427387904");
+  VitConfig empty;
+  empty.image_size = 0;
+  const ScratchFolder folder;
+  folder.Write("preprocessor_config.json", R"({"image_processor_type": "LlavaNextImageProcessor",
+      "size": 0, "crop_size": 0, "image_grid_pinpoints": [[0, 0]]})");
+  CHECK_THROWS_WITH(ReadImageProcessor(folder.path(), empty),
+                    Catch::Contains("expected multiples of the encoder's image_size, 0"));
   CHECK(refusal("[336, 672]") ==
         "image_grid_pinpoints: expected a list of pairs of whole numbers, got \"[336,672]\"");
   CHECK(refusal("[]") ==

@@ -346,6 +346,7 @@ Setups WithTiles() {
       Setup(Colocated({.tp = 2, .dp = 2}), {.pp = 2, .dp = 2}).Tiles().Window(2).Quick().Float32(),
       Setup(Colocated({.dp = 4}), {.tp = 4}).Tiles().Offloaded("vision", Offload::kState),
       Setup(Inline(), {.tp = 2, .dp = 2}).Tiles().Quick().Float32(),
+      Setup(Inline(), Disjoint({.dp = 3}), {.dp = 2}).Tiles().Float32(),
   };
 }
 

@@ -194,7 +194,8 @@ Setup& Setup::ClassToken() {
 }
 
 Setup& Setup::Tiles() {
-  config_.data.train = "tests/oracle/tiled_rows.json";
+  config_.data.train = config_.edges.size() > 1 ? "tests/oracle/tiled_rows_two.json"
+                                                : "tests/oracle/tiled_rows.json";
   ImageRecipe& recipe = Module("vision").As<VitConfig>().image_recipe;
   recipe.fit = ImageFit::kAnyres;
   recipe.grids = kUsualGrids;

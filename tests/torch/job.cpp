@@ -121,7 +121,7 @@ Inputs MakeInputs(const Config& config, const std::vector<int>& images_per_sampl
     inputs.fields[encoder->name] = {images,
                                     std::vector<std::int64_t>(static_cast<std::size_t>(count), 1)};
     inputs.positions[encoder->name] = IntegerBuffer(positions);
-    if (encoder->model->tile_side() > 0) {  // one behind the rows of two images
+    if (encoder->model->tile_side() > 0) {  // one after the rows of two images
       std::vector<std::int64_t> newlines;
       for (std::int64_t sample = 0; sample < num_samples; ++sample) {
         if (images_per_sample[static_cast<std::size_t>(sample)] == 0) continue;
@@ -158,6 +158,7 @@ Inputs Slice(const Config& config, const Inputs& whole, std::size_t begin, std::
       before = 0;
       for (std::int64_t i = 0; i < all.num_elements(); ++i) {
         const std::int64_t position = all.as<std::int64_t>()[i];
+        if (position < 0) throw std::invalid_argument("a slice has no rows that are left out");
         if (position < first * kTokens) ++before;
         if (position >= first * kTokens && position < last * kTokens) {
           positions.push_back(position - first * kTokens);

@@ -141,8 +141,10 @@ TEST_CASE("every kind of projector follows the reference, at both ends", "[torch
   const auto kind = GENERATE(ProjectorKind::kLinear, ProjectorKind::kPixelShuffle);
   const auto end = GENERATE(ProjectorEnd::kFrom, ProjectorEnd::kTo);
   const bool clip = GENERATE(false, true);
+  const bool tiles = GENERATE(false, true);
   Config config = SmallConfig();
   VitConfig vit = config.modules[0].As<VitConfig>();
+  if (tiles) vit.image_recipe = {.fit = ImageFit::kAnyres, .grids = kUsualGrids};
   vit.image_size = kind == ProjectorKind::kPixelShuffle ? 16 : 8;
   SiglipConfig siglip;
   static_cast<PatchEncoder&>(siglip) = vit;  // NOLINT(cppcoreguidelines-slicing)

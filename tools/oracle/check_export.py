@@ -1,4 +1,5 @@
-"""Loads a folder that `troupe export` wrote, and says what transformers misses in it.
+"""Loads a folder that `troupe export` wrote, and says what transformers misses in it: also its image
+processor, whose class must be that of the model.
 
     python tools/oracle/check_export.py DIR
 
@@ -22,4 +23,14 @@ print(kind.__name__, transformers.__version__, wrong)
 if hasattr(model, "generate"):
     tokens = torch.arange(1, 9).view(1, 8)
     print(model.generate(tokens, do_sample=False, max_new_tokens=8, pad_token_id=0)[0].tolist())
+if "vision_config" in config:
+    name = json.loads((folder / "preprocessor_config.json").read_text())["image_processor_type"]
+    image_processor = getattr(transformers, name).from_pretrained(folder)
+    stated = json.loads((folder / "processor_config.json").read_text())["processor_class"]
+    wrong["processor_class"] = [] if stated == kind.__name__.replace(
+        "ForConditionalGeneration", "Processor") else [stated]
+    tiles = getattr(image_processor, "image_grid_pinpoints", None)
+    if tiles != config.get("image_grid_pinpoints"):
+        wrong["image_grid_pinpoints"] = tiles
+    print(name, stated)
 sys.exit(any(wrong.values()))

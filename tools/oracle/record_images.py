@@ -10,8 +10,7 @@ WIDTH, HEIGHT and PIXELS are of transformers.image_utils.load_image. BYTES are t
 image processor gives before it rescales them, NUMBERS the float32 that an encoder reads. Each is the
 beginning of a SHA-256: of [height, width, 3], [squares, SIZE, SIZE, 3] and [squares, 3, SIZE, SIZE].
 
-SQUARES are those of "anyres", and ROWS its packed features, where each feature is its own number and
-the newline is -2: [tokens] int64.
+SQUARES:ROWS are those of "anyres", from tiles.packed.
 
 Exception: a grey PNG of 16 bits is recorded as if it had its upper 8, since Pillow's convert("RGB")
 clips it at 255 and makes nearly all of it white.
@@ -22,16 +21,14 @@ import struct
 import sys
 import zlib
 from pathlib import Path
-from types import SimpleNamespace
 
 import numpy as np
-import torch
+import tiles
 from PIL import Image, PngImagePlugin
 from PIL import __version__ as pillow_version
 from transformers import (CLIPImageProcessor, LlavaImageProcessor, LlavaNextImageProcessor,
-                          LlavaNextModel, LlavaNextProcessor, SiglipImageProcessor, __version__)
+                          SiglipImageProcessor, __version__)
 from transformers.image_utils import load_image
-from transformers.models.llava_next.modeling_llava_next import image_size_to_num_patches
 
 assert __version__ == "4.57.6", "the recordings are those of transformers 4.57.6"
 assert pillow_version == "13.0.0", "the recordings are those of Pillow 13.0.0"
@@ -224,25 +221,6 @@ def processed(processor, image, **options):
                      **options)["pixel_values"][0]
 
 
-def packed(image):
-    """The squares of an image, and its packed rows."""
-    side = SIZE // PATCH
-    sizes = [(image.height, image.width)]
-    squares = image_size_to_num_patches(sizes[0], GRIDS, SIZE)
-    rows = torch.arange(squares * side * side).view(squares, side * side, 1)
-    vision = SimpleNamespace(image_size=SIZE, patch_size=PATCH)
-    model = SimpleNamespace(config=SimpleNamespace(vision_config=vision, image_grid_pinpoints=GRIDS))
-    features, _ = LlavaNextModel.pack_image_features(
-        model, [rows], sizes, "default", image_newline=torch.tensor([-2]))
-    processor = SimpleNamespace(
-        image_processor=SimpleNamespace(image_grid_pinpoints=GRIDS), patch_size=PATCH,
-        num_additional_image_tokens=0,
-        _get_unpadded_features=lambda *sizes: LlavaNextProcessor._get_unpadded_features(None, *sizes))
-    counted = LlavaNextProcessor._get_number_of_features(processor, *sizes[0], SIZE, SIZE)
-    assert counted == len(features[0])
-    return f"{squares}:{digest(features[0].view(-1).numpy().astype(np.int64))}"
-
-
 def record(path):
     image = loaded(path)
     fields = [path.name, str(image.width), str(image.height), digest(np.asarray(image))]
@@ -259,7 +237,7 @@ def record(path):
                 assert (again == numbers).all()
             last = (0, 2, 3, 1) if fit == "anyres" else (1, 2, 0)
             fields.append(f"{digest(eight_bits.transpose(last))}:{digest(numbers)}")
-    fields.append(packed(image))
+    fields.append(tiles.packed((image.height, image.width), GRIDS, SIZE, PATCH))
     return " ".join(fields)
 
 
