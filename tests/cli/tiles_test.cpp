@@ -50,10 +50,10 @@ TEST_CASE("a LLaVA becomes a LLaVA-NeXT and back, in one process and in eight", 
   CHECK_THAT(checked.out, Contains("vision_to_language.image_newline starts from random values: "
                                    "the projector's folder has none"));
   std::vector<std::vector<double>> losses;
-  for (const std::string processes : {"node", "device"}) {
-    std::vector<std::string> own = settings;
-    own.push_back("cluster.processes=" + processes);
-    const Outcome trained = folder.Train(own);
+  for (const char* const processes : {"1", "8"}) {
+    std::vector<std::string> arguments = folder.Arguments("train", "configs/shapes.toml", settings);
+    arguments.insert(arguments.end(), {"--local", processes});
+    const Outcome trained = RunTroupe(arguments);
     INFO(trained.err);
     REQUIRE(trained.exit_code == 0);
     losses.push_back(Losses(Newest(folder)));
