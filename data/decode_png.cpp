@@ -125,8 +125,8 @@ int OrientationOf(const Reader& reader) {
 std::vector<std::uint8_t> WithPixelsLast(std::span<const std::uint8_t> bytes) {
   constexpr std::size_t kSignature = 8;
   constexpr std::size_t kAround = 12;  // bytes of a chunk besides its own
-  std::vector<std::uint8_t> output(bytes.begin(),
-                                   bytes.begin() + std::min(kSignature, bytes.size()));
+  const auto signature = bytes.first(std::min(kSignature, bytes.size()));
+  std::vector<std::uint8_t> output(signature.begin(), signature.end());
   bytes = bytes.subspan(output.size());
   const auto take = [&](std::size_t size) {
     if (size > bytes.size()) throw ImageError("not a usable png: the file is cut short");

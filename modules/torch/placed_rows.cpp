@@ -125,8 +125,8 @@ at::Tensor PlaceEncoderRows(at::Tensor text, const at::Tensor& rows, const at::T
   }
   CheckPlaces(places.newlines, /*may_be_out=*/false, text.size(0),
               who + ": expected newlines of " + encoder);
-  return PlaceRows(std::move(text), newline.expand({num_newlines, text.size(1)}),
-                   Upload(places.newlines, device));
+  const at::Tensor copies = newline.expand({num_newlines, text.size(1)});
+  return PlaceRows(std::move(text), copies, Upload(places.newlines, device));
 }
 
 }  // namespace troupe
