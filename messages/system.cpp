@@ -16,8 +16,8 @@
 namespace troupe {
 namespace {
 
-/// Registers the type alone. CAF's add_message_type also registers vectors and streams of it. Nobody
-/// sends those, and they more than double the time to compile.
+/// Registers the type alone. CAF's add_message_type also registers its vectors and streams, which are
+/// never sent and take longer to compile than all the rest.
 template <class Message>
 void Register(caf::actor_system_config& config, const std::string& name) {
   const auto make = &caf::make_type_erased_value<Message>;

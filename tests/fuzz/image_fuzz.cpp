@@ -2,7 +2,7 @@
 #include "data/image.hpp"
 #include "tests/fuzz/scratch.hpp"
 
-/// What is said of a file without decoding it is what decoding finds.
+/// The size that is read without decoding is the size of the decoded image.
 static void CheckSize(std::span<const std::uint8_t> bytes, const troupe::Image& image) {
   try {
     troupe::fuzz::Require(troupe::UprightSizeOf(bytes) ==
