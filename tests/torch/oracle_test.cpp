@@ -93,6 +93,14 @@ TEST_CASE("in float32 models are as near to those of transformers as rounding al
     if (cut && whole) SetLayout(config, "vision", {.tp = 2, .pp = 2});
     if (cut) SetLayout(config, "language", {.tp = 4, .pp = 2});
     const Inputs inputs = InputsOf(family);
+    {
+      Job once(config);
+      ReadAllWeights(once, config);
+      once.Train({inputs}, 1.0);
+      once.ReduceGradients();
+      const Values gradients = once.Tensors(TensorKind::kGradient);
+      CHECK(Difference(Expected(family).Of(config, "gradient", gradients), gradients) < kNear);
+    }
     Job job(config);
     ReadAllWeights(job, config);
     CHECK(job.Evaluate(inputs).loss == Approx(wanted["loss"].get<double>()).epsilon(kNear));
