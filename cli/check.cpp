@@ -17,7 +17,6 @@
 #include "data/epochs.hpp"
 #include "layout/text.hpp"
 #include "modules/device/backend.hpp"
-#include "modules/torch/compute.hpp"
 #include "plan/memory.hpp"
 #include "plan/unit_samples.hpp"
 #include "trace/analyze/table.hpp"
@@ -208,7 +207,7 @@ int Check(const CheckArguments& arguments) {
   const std::string processes = ProcessTable(plan, ProcessPlan(loaded.config.cluster), nullptr);
   const std::string routes = RouteTable(plan);
   // Nothing is refused because of these estimates.
-  const std::vector<StageNeed> stages = StageNeeds(plan, AttentionHere());
+  const std::vector<StageNeed> stages = StageNeeds(plan);
   std::cout << LayoutTable(plan) << '\n'
             << processes << (processes.empty() ? "" : "\n") << StageTable(plan) << '\n'
             << routes << (routes.empty() ? "" : "\n") << FolderText(loaded.config, loaded.folders)

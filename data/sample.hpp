@@ -20,8 +20,6 @@
 
 namespace troupe {
 
-inline constexpr std::int64_t kNoLabel = -100;
-
 /// How the files of a field become items.
 struct ItemFormat {
   /// Returns where the rows go that the encoder emits for the item in a file.

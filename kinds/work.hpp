@@ -65,12 +65,6 @@ class FlopCounter {
   PassFlops flops_;
 };
 
-/// The amount that a stage keeps for its backward, in elements of the type it computes in.
-struct Keeps {
-  std::int64_t weight = 1;       ///< per attention weight; 0: they never exist as a whole
-  std::int64_t probability = 1;  ///< per probability over the vocabulary
-};
-
 /// The part of a layer that is recomputed in its backward instead of kept.
 enum class Recompute { kNone, kAttention, kFull };
 
@@ -78,14 +72,13 @@ enum class Recompute { kNone, kAttention, kFull };
 struct RankWork {
   std::int64_t samples = 0;  ///< of a microbatch, with one item of the most rows each
   int tp = 1;                ///< number of parts into which wide rows are cut
-  Keeps keeps;
   Recompute recompute = Recompute::kNone;
 
-  /// Returns the elements kept per row of a layer: `row` without and `weights` with the attention
-  /// weights, or the layer's input of `hidden`.
-  std::int64_t KeptOfRow(std::int64_t hidden, std::int64_t row, std::int64_t weights) const {
+  /// Returns the elements kept per row of a layer of two halves: `attention` beside the layer's
+  /// input of `hidden`, and `mlp` beside that half's.
+  std::int64_t KeptOfRow(std::int64_t hidden, std::int64_t attention, std::int64_t mlp) const {
     if (recompute == Recompute::kFull) return hidden;
-    return recompute == Recompute::kAttention ? row : row + weights;
+    return 2 * hidden + mlp + (recompute == Recompute::kAttention ? 0 : attention);
   }
 };
 

@@ -39,6 +39,9 @@ struct ReplacedItem {
   friend auto operator<=>(const ReplacedItem&, const ReplacedItem&) = default;
 };
 
+/// In place of a label: no loss there. As in transformers.
+inline constexpr std::int64_t kNoLabel = -100;
+
 /// The data of one unit of work for one data-parallel shard, as a Feed sends it. Only the fields
 /// that the module reads are filled. B samples, T tokens (the longest of them; the rest is
 /// padding).
@@ -46,7 +49,7 @@ struct Inputs {
   RowTable table;                            ///< the samples, and the rows each gives to the output
   std::int64_t num_tokens = 0;               ///< text and image tokens of the samples, no padding
   Buffer tokens;                             ///< [B, T] int64
-  Buffer labels;                             ///< [B, T] int64: the next token, -100 = no loss there
+  Buffer labels;                             ///< [B, T] int64: the next token, or kNoLabel
   Buffer content;                            ///< [B, T] uint8: the label is part of a content word
   std::map<std::string, FieldItems> fields;  ///< by module that reads a field
   /// By source module: [rows] int64, where its rows go: b * T + t; -1: left out.

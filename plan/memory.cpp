@@ -12,14 +12,6 @@
 namespace troupe {
 namespace {
 
-/// Scores and probabilities are computed in float32, whatever the precision of the rest.
-Keeps KeepsOf(const Config& config, AttentionKeeps attention) {
-  const bool is_short = config.run.precision == Precision::kBFloat16;
-  const bool on_gpu = config.cluster.backend == Backend::kCuda;
-  const bool fused = on_gpu || (is_short && attention == AttentionKeeps::kNothing);
-  return {.weight = fused ? 0 : (is_short ? 2 : 1), .probability = is_short ? 2 : 1};
-}
-
 std::int64_t ElementsOf(const Config& config, const StagePart& part, RankWork work) {
   if (part.newline) return 0;
   if (part.is_projector()) {
@@ -32,13 +24,11 @@ std::int64_t ElementsOf(const Config& config, const StagePart& part, RankWork wo
 }
 
 /// Counts nothing before the first part that trains, since no backward gets there.
-std::int64_t ActivationElements(const Config& config, const ModuleConfig& module, int pp,
-                                const Keeps& keeps) {
+std::int64_t ActivationElements(const Config& config, const ModuleConfig& module, int pp) {
   if (!module.model->computes()) return 0;
   const auto replicas = static_cast<std::int64_t>(module.layout.dp);
   const RankWork work = {.samples = CeilDivide(config.samples_per_microbatch(), replicas),
-                         .tp = module.layout.tp,
-                         .keeps = keeps};
+                         .tp = module.layout.tp};
   std::int64_t elements = 0;
   for (const StagePart& part : StageParts(config, module.name, pp)) {
     if (part.runs_backward()) elements += ElementsOf(config, part, work);
@@ -69,8 +59,7 @@ std::size_t WindowActivations(const Config& config, const ModuleConfig& module,
 
 }  // namespace
 
-StageMemory EstimateMemory(const Config& config, const std::string& module, int pp,
-                           AttentionKeeps attention) {
+StageMemory EstimateMemory(const Config& config, const std::string& module, int pp) {
   const ModuleConfig& own = FindModule(config, module);
   const bool mixed = config.run.precision == Precision::kBFloat16;
   const std::size_t element = config.run.precision == Precision::kFloat64 ? 8 : 4;
@@ -95,12 +84,12 @@ StageMemory EstimateMemory(const Config& config, const std::string& module, int 
   memory.parameters += frozen;
   if (own.offload == Offload::kParameters) memory.offloaded = read;
   if (own.offload == Offload::kState) memory.offloaded = memory.state();
-  const std::int64_t kept = ActivationElements(config, own, pp, KeepsOf(config, attention));
+  const std::int64_t kept = ActivationElements(config, own, pp);
   memory.activations = static_cast<std::size_t>(kept) * (mixed ? element / 2 : element);
   return memory;
 }
 
-std::vector<StageNeed> StageNeeds(const JobPlan& plan, AttentionKeeps attention) {
+std::vector<StageNeed> StageNeeds(const JobPlan& plan) {
   const Config& config = plan.config();
   std::vector<StageNeed> needs;
   for (const StagePlan& stage : plan.stages()) {
@@ -108,7 +97,7 @@ std::vector<StageNeed> StageNeeds(const JobPlan& plan, AttentionKeeps attention)
     if (!module.config->model->computes()) continue;
     StageNeed need;
     need.stage = stage.stage;
-    need.memory = EstimateMemory(config, module.config->name, stage.pp, attention);
+    need.memory = EstimateMemory(config, module.config->name, stage.pp);
     if (OffloadOf(config, *module.config) == Offload::kNone) need.memory.offloaded = 0;
     if (module.colocated_encoder) {
       need.activations = WindowActivations(config, *module.config, need.memory.activations);

@@ -24,19 +24,10 @@ struct StageMemory {
   std::size_t state() const { return parameters + rounded + gradients + optimizer; }
 };
 
-/// Whether the weights of attention [heads, length, length] are kept until the backward.
-enum class AttentionKeeps {
-  kWeights,  ///< unless the module computes them again (Recompute)
-  kNothing   ///< the fused kernel keeps sums of rows instead, wherever it is used
-};
-
 /// Parameters, gradients and optimizer state are exact. Activations are those of the parts that run
 /// a backward (plan/stage_parts.hpp), with full samples and one image per sample and encoder. If an
-/// encoder is frozen and its projector trains, only the projector's count. `attention` is for
-/// stages that compute with the library's operations: those on GPUs and those in bfloat16. All
-/// others keep weights. A GPU always has the fused kernel.
-StageMemory EstimateMemory(const Config& config, const std::string& module, int pp,
-                           AttentionKeeps attention = AttentionKeeps::kWeights);
+/// encoder is frozen and its projector trains, only the projector's count.
+StageMemory EstimateMemory(const Config& config, const std::string& module, int pp);
 
 /// Bytes on each rank of the stage, without the memory of the process itself.
 struct StageNeed {
@@ -51,7 +42,7 @@ struct StageNeed {
 };
 
 /// Returns the needs in the order of the stages. Synthetic modules hold nothing and have none.
-std::vector<StageNeed> StageNeeds(const JobPlan& plan, AttentionKeeps attention);
+std::vector<StageNeed> StageNeeds(const JobPlan& plan);
 
 /// Returns bytes by rank, over all its stages.
 std::map<int, std::size_t> RankNeeds(const std::vector<StageNeed>& stages);

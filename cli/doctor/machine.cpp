@@ -20,7 +20,6 @@
 #include "layout/at.hpp"
 #include "layout/text.hpp"
 #include "modules/device/backend.hpp"
-#include "modules/torch/compute.hpp"
 #include "plan/job_plan.hpp"
 #include "plan/memory.hpp"
 #include "transport/ucx/plane.hpp"
@@ -237,7 +236,7 @@ std::vector<int> MachinePart::ranks() const {
 
 Findings CheckMachine(const Config& config, const MachinePart& part) {
   const JobPlan plan(config);
-  const std::vector<StageNeed> stages = StageNeeds(plan, AttentionHere());
+  const std::vector<StageNeed> stages = StageNeeds(plan);
   const int ranks = part.num_ranks();
   Findings findings;
   findings.push_back(Well("versions", VersionText() + ", UCX " + UcxVersion()));

@@ -19,10 +19,9 @@ struct AttentionPlan : torch::CustomClassHolder {
   bool causal = false;  ///< later tokens are hidden from earlier ones
   at::Tensor cosine;    ///< [>= length, head_dim / 2], or undefined: no rotary embedding
   at::Tensor sine;
-  bool recompute = false;  ///< keep qkv only, not the scores: they are computed again
-  bool portable = false;   ///< Numerics::portable
-  at::Tensor mask;  ///< of SetCausal, [length, length], added to scores; undefined: none needed
+  bool portable = false;  ///< Numerics::portable
 
+  std::int64_t shared() const { return heads / kv_heads; }
   std::int64_t row_width() const { return (heads + 2 * kv_heads) * head_dim; }
 };
 
@@ -31,9 +30,6 @@ using AttentionPlanPtr = c10::intrusive_ptr<AttentionPlan>;
 /// softmax(q k^T / sqrt(head_dim)) v. `qkv` [sequences * length, (heads + 2 kv_heads) * head_dim]
 /// is all q heads, then all k, then all v; returns [sequences * length, heads * head_dim].
 at::Tensor Attention(const at::Tensor& qkv, const AttentionPlanPtr& plan);
-
-/// Hides later tokens from earlier ones. `options` are those of scores.
-void SetCausal(AttentionPlan& plan, const at::TensorOptions& options);
 
 /// The tables of a rotary embedding: cosine and sine of t * f(base^(-2 i / head_dim)), each
 /// [length, head_dim / 2], computed in double on the host.

@@ -39,10 +39,6 @@ std::string BetterCoreType() {
 
 }  // namespace
 
-AttentionKeeps AttentionHere() {
-  return kHasFusedAttention ? AttentionKeeps::kNothing : AttentionKeeps::kWeights;
-}
-
 void RestartWithBestKernels(char* const argv[]) {
   const std::string core = BetterCoreType();
   if (core.empty() || std::getenv("OPENBLAS_CORETYPE")) return;

@@ -3,8 +3,6 @@
 
 #include <string>
 
-#include "plan/memory.hpp"
-
 namespace troupe {
 
 /// The numerical libraries of this process.
@@ -12,10 +10,6 @@ struct Compute {
   std::string description;  ///< "libtorch 1.13, OpenBLAS with 1 thread, AVX2"
   std::string warning;      ///< one line when it will be slow, else empty
 };
-
-/// The tensors that attention keeps with this libtorch, on GPUs and for bfloat16 everywhere: none
-/// where one kernel computes it.
-AttentionKeeps AttentionHere();
 
 /// One thread per rank everywhere: ranks are the parallelism, and thread counts change the bits of
 /// sums. The first statement of main(), before any tensor and any other thread.

@@ -12,8 +12,10 @@ thread_local WeightWork* collecting = nullptr;
 DeferWeights::DeferWeights(WeightWork& work) { collecting = &work; }
 DeferWeights::~DeferWeights() { collecting = nullptr; }
 
+bool WeightsAreDeferred() { return collecting != nullptr; }
+
 void RunOrDefer(std::function<void()> work) {
-  if (collecting == nullptr) return work();
+  if (!WeightsAreDeferred()) return work();
   collecting->push_back(std::move(work));
 }
 

@@ -21,6 +21,9 @@ class DeferWeights {
   DeferWeights& operator=(const DeferWeights&) = delete;
 };
 
+/// Whether a DeferWeights exists on this thread.
+bool WeightsAreDeferred();
+
 /// Runs `work` at once, or defers it if a DeferWeights exists on this thread.
 void RunOrDefer(std::function<void()> work);
 

@@ -126,7 +126,6 @@ at::Tensor EncoderLayers::Run(at::Tensor rows) const {
   plan->kv_heads = plan->heads;
   plan->head_dim = sizes_.hidden / sizes_.heads;
   plan->portable = portable_;
-  plan->recompute = recompute_ == Recompute::kAttention;
   for (const Layer& layer : layers_) {
     const auto run = [this, &layer, plan](const at::Tensor& x) { return RunLayer(x, layer, plan); };
     rows = recompute_ == Recompute::kFull
@@ -140,12 +139,22 @@ at::Tensor EncoderLayers::Finish(const at::Tensor& rows) const {
   return final_norm_ ? ApplyNorm(rows, *final_norm_) : rows;
 }
 
-at::Tensor EncoderLayers::RunLayer(const at::Tensor& rows, const Layer& layer,
-                                   const AttentionPlanPtr& plan) const {
+at::Tensor EncoderLayers::RunAttention(const at::Tensor& rows, const Layer& layer,
+                                       const AttentionPlanPtr& plan) const {
   const at::Tensor qkv =
       Linear(ApplyNorm(rows, layer.norm1), layer.qkv, LinearCut::kOutputs, group_);
+  return Linear(Attention(qkv, plan), layer.out, LinearCut::kInputs, group_);
+}
+
+at::Tensor EncoderLayers::RunLayer(const at::Tensor& rows, const Layer& layer,
+                                   const AttentionPlanPtr& plan) const {
+  const auto attention = [this, &layer, plan](const at::Tensor& x) {
+    return RunAttention(x, layer, plan);
+  };
   const at::Tensor middle =
-      rows + Linear(Attention(qkv, plan), layer.out, LinearCut::kInputs, group_);
+      rows + (recompute_ == Recompute::kAttention
+                  ? Recomputed(rows, AnyTrained({&layer.qkv, &layer.out}), attention)
+                  : attention(rows));
   const at::Tensor wide =
       Linear(ApplyNorm(middle, layer.norm2), layer.fc1, LinearCut::kOutputs, group_);
   return middle + Linear(activation_(wide), layer.fc2, LinearCut::kInputs, group_);

@@ -97,8 +97,7 @@ at::Tensor Llama::RunLayers(at::Tensor rows, std::int64_t num_samples, std::int6
   plan->cosine = cosine_;
   plan->sine = sine_;
   plan->portable = numerics_.portable;
-  SetCausal(*plan, numerics_.state_options());
-  plan->recompute = recompute_ == Recompute::kAttention;
+  plan->causal = true;
   const auto attend = [plan](const at::Tensor& qkv) { return Attention(qkv, plan); };
   for (const Layer& layer : layers_) {
     const auto run = [this, &layer, attend](const at::Tensor& x) {
@@ -147,15 +146,24 @@ at::Tensor Llama::NormHeads(const at::Tensor& qkv, const Layer& layer) const {
                  1);
 }
 
+at::Tensor Llama::RunAttention(const at::Tensor& rows, const Layer& layer,
+                               const AttendFunction& attend) const {
+  const at::Tensor qkv = Linear(RmsNorm(rows, layer.norm1, config_.norm_epsilon, numerics_),
+                                layer.qkv, LinearCut::kOutputs, group_);
+  return Linear(attend(NormHeads(qkv, layer)), layer.out, LinearCut::kInputs, group_);
+}
+
 at::Tensor Llama::RunLayer(const at::Tensor& rows, const Layer& layer,
                            const AttendFunction& attend) const {
-  const double epsilon = config_.norm_epsilon;
-  const at::Tensor qkv = Linear(RmsNorm(rows, layer.norm1, epsilon, numerics_), layer.qkv,
-                                LinearCut::kOutputs, group_);
-  const at::Tensor heads = attend(NormHeads(qkv, layer));
-  const at::Tensor middle = rows + Linear(heads, layer.out, LinearCut::kInputs, group_);
-  const at::Tensor gate_up = Linear(RmsNorm(middle, layer.norm2, epsilon, numerics_), layer.gate_up,
-                                    LinearCut::kOutputs, group_);
+  const auto attention = [this, &layer, attend](const at::Tensor& x) {
+    return RunAttention(x, layer, attend);
+  };
+  const at::Tensor middle =
+      rows + (recompute_ == Recompute::kAttention
+                  ? Recomputed(rows, AnyTrained({&layer.qkv, &layer.out}), attention)
+                  : attention(rows));
+  const at::Tensor gate_up = Linear(RmsNorm(middle, layer.norm2, config_.norm_epsilon, numerics_),
+                                    layer.gate_up, LinearCut::kOutputs, group_);
   return middle + Linear(SwiGlu(gate_up), layer.down, LinearCut::kInputs, group_);
 }
 

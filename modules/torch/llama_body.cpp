@@ -13,8 +13,6 @@
 namespace troupe {
 namespace {
 
-constexpr std::int64_t kNoLabel = -100;
-
 /// One edge into the language model: the origin of its rows and the modules that run here.
 struct Source {
   ModuleConfig module;

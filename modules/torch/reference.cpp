@@ -47,8 +47,6 @@ void CheckRange(const Tensor& indexes, std::int64_t end, const std::string& what
          " to " + std::to_string(high));
 }
 
-constexpr std::int64_t kNoLabel = -100;
-
 /// Adds the sums over the tokens with a label; returns the summed cross-entropy, a scalar.
 /// logits [N, V], labels [N] int64, content [N] bool or undefined.
 Tensor CrossEntropy(const Tensor& logits, const Tensor& labels, const Tensor& content,

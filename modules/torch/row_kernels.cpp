@@ -6,11 +6,12 @@ namespace {
 /// Calls `visit(offset in rows, offset in heads, t)` for every head vector.
 template <class Visit>
 void ForEachHead(const HeadColumns& c, Visit visit) {
-  for (std::int64_t n = 0; n < c.sequences; ++n) {
-    for (std::int64_t h = 0; h < c.heads; ++h) {
-      for (std::int64_t t = 0; t < c.length; ++t) {
-        visit((n * c.length + t) * c.row_width + c.first_column + h * c.head_dim,
-              ((n * c.heads + h) * c.length + t) * c.head_dim, t);
+  const std::int64_t rows = c.sequences * c.length;
+  for (std::int64_t group = 0; group < c.heads / c.shared; ++group) {
+    for (std::int64_t row = 0; row < rows; ++row) {
+      for (std::int64_t j = 0; j < c.shared; ++j) {
+        visit(row * c.row_width + c.first_column + (group * c.shared + j) * c.head_dim,
+              ((group * rows + row) * c.shared + j) * c.head_dim, row % c.length);
       }
     }
   }

@@ -13,6 +13,7 @@ struct HeadColumns {
   std::int64_t row_width = 0;
   std::int64_t first_column = 0;
   std::int64_t heads = 0;
+  std::int64_t shared = 1;  ///< divides heads: so many neighbours stay side by side
   std::int64_t head_dim = 0;
 };
 
@@ -24,7 +25,7 @@ struct Rotation {
   const T* sine = nullptr;
 };
 
-/// heads [sequences, heads, length, head_dim] = scale * the rotated columns of `rows`.
+/// heads [heads / shared, sequences, length, shared, head_dim] = scale * the rotated columns of `rows`.
 template <class T>
 void GatherHeads(const T* rows, const HeadColumns& columns, const Rotation<T>& rotation, T scale,
                  T* heads);

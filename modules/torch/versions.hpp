@@ -15,8 +15,8 @@ namespace troupe {
 /// softmax(q k^T / sqrt(D)) v of q [S, h, L, D] and k, v [S, h / n, L, D], each of which serves n
 /// neighbouring q heads. One kernel, where the device has one for the type.
 inline constexpr bool kHasFusedAttention = true;
-inline at::Tensor FusedAttention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
-                                 bool causal) {
+inline at::Tensor FusedKernel(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
+                              bool causal) {
   const bool shared = q.size(1) != k.size(1);
   return at::scaled_dot_product_attention(q, k, v, {}, 0.0, causal, {}, /*enable_gqa=*/shared);
 }
@@ -31,7 +31,7 @@ inline void RunBackwardOnCallingThread() {
 #else
 
 inline constexpr bool kHasFusedAttention = false;
-inline at::Tensor FusedAttention(const at::Tensor&, const at::Tensor&, const at::Tensor&, bool) {
+inline at::Tensor FusedKernel(const at::Tensor&, const at::Tensor&, const at::Tensor&, bool) {
   TORCH_INTERNAL_ASSERT(false, "this libtorch has no fused attention");
 }
 

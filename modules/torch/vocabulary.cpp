@@ -1,6 +1,8 @@
 #include "modules/torch/vocabulary.hpp"
 
+#include <algorithm>
 #include <tuple>
+#include <vector>
 
 #include "modules/torch/autograd.hpp"
 #include "modules/torch/deferred_weights.hpp"
@@ -46,75 +48,140 @@ struct EmbedFunction : torch::autograd::Function<EmbedFunction> {
   }
 };
 
-/// Per row, [3, M]: sum of exponentials, shifted logit of the label, and how many ranks hold a
-/// largest logit before the label. Turns `logits` into probabilities.
-at::Tensor Normalise(at::Tensor& logits, const at::Tensor& labels, std::int64_t first_id,
-                     const TensorGroup& group) {
-  const auto [local_maxima, first_places] = logits.max(1);
-  at::Tensor maxima = group.size() > 1 ? local_maxima.clone() : local_maxima;
-  group.AllReduce(maxima, ReduceOp::kMax);
-  logits.sub_(maxima.unsqueeze(1));
+/// Rows of logits that are computed at once: enough for fast products, few enough that all of them
+/// are never in memory.
+std::int64_t RowsAtOnce(std::int64_t num_ids) {
+  constexpr std::int64_t kElements = std::int64_t(1) << 22;
+  constexpr std::int64_t kFewest = 256;
+  return std::max(kFewest, kElements / num_ids);
+}
 
+/// Calls `visit(first row, rows)` for the rows of all chunks, in order.
+template <class Visit>
+void ForEachChunk(std::int64_t num_rows, std::int64_t num_ids, Visit visit) {
+  const std::int64_t most = RowsAtOnce(num_ids);
+  for (std::int64_t row = 0; row < num_rows; row += most) {
+    visit(row, std::min(most, num_rows - row));
+  }
+}
+
+/// x [M, H] to logits [M, V] over a rank's part of the vocabulary, in float32 at least.
+at::Tensor LogitsOf(const at::Tensor& x, const at::Tensor& weight) {
+  at::Tensor logits = WideProduct(x, weight.t());
+  return logits.scalar_type() == at::kBFloat16 ? logits.to(at::kFloat) : logits;
+}
+
+/// What a rank's part of the vocabulary says of M rows, [M] each.
+struct RowSums {
+  at::Tensor maxima;    ///< the largest logit
+  at::Tensor first_id;  ///< int64: the first id that has it
+  at::Tensor sums;      ///< of exponentials of logits less the largest
+  at::Tensor picked;    ///< the label's logit; 0: the label is another rank's
+};
+
+RowSums SumsOf(at::Tensor logits, const at::Tensor& labels, std::int64_t first_id) {
+  RowSums row;
+  std::tie(row.maxima, row.first_id) = logits.max(1);
+  row.first_id.add_(first_id);
   const Places places = Find(labels, first_id, logits.size(1));
-  const at::Tensor picked =
+  row.picked =
       logits.gather(1, places.rows.unsqueeze(1)).squeeze(1).masked_fill_(places.outside, 0);
-  const at::Tensor beaten =
-      local_maxima.eq(maxima).logical_and_(first_places.lt(labels - first_id));
-  logits.exp_();
-  at::Tensor sums = at::stack({logits.sum(1), picked, beaten.to(logits.scalar_type())});
+  row.sums = logits.sub_(row.maxima.unsqueeze(1)).exp_().sum(1);
+  return row;
+}
+
+RowSums Joined(const std::vector<RowSums>& chunks) {
+  const auto join = [&](at::Tensor RowSums::*member) {
+    std::vector<at::Tensor> parts;
+    for (const RowSums& chunk : chunks) parts.push_back(chunk.*member);
+    return at::cat(parts);
+  };
+  return {join(&RowSums::maxima), join(&RowSums::first_id), join(&RowSums::sums),
+          join(&RowSums::picked)};
+}
+
+/// Turns what a rank knows into what all know together: the largest logit and the sum of all
+/// exponentials less it, [2, M]. Fills the predictions.
+at::Tensor SumsOfAll(const RowSums& own, const at::Tensor& labels, const TensorGroup& group,
+                     Predictions& predictions) {
+  at::Tensor maxima = group.size() > 1 ? own.maxima.clone() : own.maxima;
+  group.AllReduce(maxima, ReduceOp::kMax);
+  // A largest logit before the label is what would be predicted.
+  const at::Tensor beaten = own.maxima.eq(maxima).logical_and_(own.first_id.lt(labels));
+  at::Tensor sums = at::stack(
+      {own.sums * (own.maxima - maxima).exp_(), own.picked, beaten.to(maxima.scalar_type())});
   group.AllReduce(sums);
-  logits.div_(sums[0].unsqueeze(1));
-  return sums;
+  predictions.losses = sums[0].to(at::kDouble).log() - (sums[1] - maxima);
+  predictions.correct = sums[1].eq(maxima).logical_and_(sums[2].eq(0)).to(at::kDouble);
+  return at::stack({maxima, sums[0]});
 }
 
-/// Turns `logits` [M, V] of this rank into probabilities over the whole vocabulary, fills the
-/// predictions, and returns the scalar sum of the losses.
-at::Tensor Predict(at::Tensor& logits, const at::Tensor& labels, std::int64_t first_id,
-                   const TensorGroup& group, Predictions& predictions) {
-  if (logits.scalar_type() == at::kBFloat16) logits = logits.to(at::kFloat);
-  const at::Tensor sums = Normalise(logits, labels, first_id, group);
-  predictions.losses = sums[0].to(at::kDouble).log_() - sums[1];
-  // The largest shifted logit is exactly 0.
-  predictions.correct = sums[1].eq(0).logical_and_(sums[2].eq(0)).to(at::kDouble);
-  return predictions.losses.sum().to(logits.scalar_type());
+/// The gradient of logits: probabilities, less 1 at every label that is this rank's, times the
+/// gradient of the loss, in the type of products.
+at::Tensor LogitsGradient(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& labels,
+                          std::int64_t first_id, const at::Tensor& sums,
+                          const at::Tensor& loss_gradient) {
+  at::Tensor logits = LogitsOf(x, weight);
+  logits.sub_(sums[0].unsqueeze(1)).exp_().mul_((loss_gradient / sums[1]).unsqueeze(1));
+  const Places places = Find(labels, first_id, logits.size(1));
+  const at::Tensor ones = places.outside.logical_not().to(logits.scalar_type());
+  logits.scatter_add_(1, places.rows.unsqueeze(1), (ones * -loss_gradient).unsqueeze(1));
+  return logits.to(weight.scalar_type());
 }
 
-/// Takes 1 from the probability of every label that is this rank's.
-void SubtractLabels(at::Tensor& probabilities, const at::Tensor& labels, std::int64_t first_id) {
-  const Places places = Find(labels, first_id, probabilities.size(1));
-  const at::Tensor ones = places.outside.logical_not().to(probabilities.scalar_type());
-  probabilities.scatter_add_(1, places.rows.unsqueeze(1), ones.neg().unsqueeze(1));
-}
-
-/// One [M, V] tensor serves as logits, probabilities and gradient.
+/// The logits of a chunk live as long as its turn: the backward computes them again.
 struct LossFunction : torch::autograd::Function<LossFunction> {
   static at::Tensor forward(AutogradContext* context, const at::Tensor& x, const at::Tensor& weight,
                             const at::Tensor& labels, std::int64_t first_id,
                             const TensorGroupPtr& group, Predictions* predictions) {
-    at::Tensor logits = WideProduct(x, weight.t());
-    at::Tensor loss = Predict(logits, labels, first_id, *group, *predictions);
-    context->save_for_backward({x, weight, labels, logits});
+    std::vector<RowSums> chunks;
+    const auto add = [&](std::int64_t row, std::int64_t rows) {
+      chunks.push_back(
+          SumsOf(LogitsOf(x.narrow(0, row, rows), weight), labels.narrow(0, row, rows), first_id));
+    };
+    ForEachChunk(x.size(0), weight.size(0), add);
+    if (chunks.empty()) add(0, 0);
+    const at::Tensor sums = SumsOfAll(Joined(chunks), labels, *group, *predictions);
+    context->save_for_backward({x, weight, labels, sums});
     context->saved_data["first_id"] = first_id;
     context->saved_data["group"] = c10::IValue::make_capsule(group);
-    return loss;
+    return predictions->losses.sum().to(sums.scalar_type());
   }
 
   static variable_list backward(AutogradContext* context, const variable_list& gradients) {
     const variable_list saved = context->get_saved_variables();
+    const at::Tensor& x = saved[0];
     const at::Tensor& weight = saved[1];
-    // The probabilities, overwritten: this is their last use.
-    at::Tensor logits_gradient = saved[3];
-    SubtractLabels(logits_gradient, saved[2], context->saved_data["first_id"].toInt());
-    logits_gradient.mul_(gradients[0]);
-    logits_gradient = logits_gradient.to(weight.scalar_type());
+    const bool wants_x = context->needs_input_grad(0);
     at::Tensor x_gradient;
-    if (context->needs_input_grad(0)) {
-      x_gradient = Product(logits_gradient, weight);
+    if (wants_x) x_gradient = at::empty_like(x);
+    const auto for_chunks = [x, weight, labels = saved[2], sums = saved[3],
+                             first_id = context->saved_data["first_id"].toInt(),
+                             loss_gradient = gradients[0]](const auto& use) {
+      ForEachChunk(x.size(0), weight.size(0), [&](std::int64_t row, std::int64_t rows) {
+        const at::Tensor of = x.narrow(0, row, rows);
+        use(LogitsGradient(of, weight, labels.narrow(0, row, rows), first_id,
+                           sums.narrow(1, row, rows), loss_gradient),
+            of, row);
+      });
+    };
+    const auto add_to_weight = [weight](const at::Tensor& logits_gradient, const at::Tensor& of) {
+      AddProduct(weight.mutable_grad(), logits_gradient.t(), of);
+    };
+    // Deferred work computes the logits a third time, rather than keep all of them.
+    const bool later = weight.requires_grad() && (!wants_x || WeightsAreDeferred());
+    if (wants_x) {
+      for_chunks([&](const at::Tensor& logits_gradient, const at::Tensor& of, std::int64_t row) {
+        x_gradient.narrow(0, row, of.size(0)).copy_(Product(logits_gradient, weight));
+        if (weight.requires_grad() && !later) add_to_weight(logits_gradient, of);
+      });
       Held<TensorGroup>(context, "group")->AllReduce(x_gradient);
     }
-    if (weight.requires_grad()) {
-      RunOrDefer([weight, logits_gradient, x = saved[0]] {
-        AddProduct(weight.mutable_grad(), logits_gradient.t(), x);
+    if (later) {
+      RunOrDefer([for_chunks, add_to_weight] {
+        for_chunks([&](const at::Tensor& logits_gradient, const at::Tensor& of, std::int64_t) {
+          add_to_weight(logits_gradient, of);
+        });
       });
     }
     return {x_gradient, {}, {}, {}, {}, {}};

@@ -27,8 +27,8 @@ struct Predictions {
 
 /// Sum over rows of the cross-entropy of softmax(x W^T) against `labels` [M] int64, all of them
 /// valid tokens. `x` [M, H]; returns a scalar in the type of losses (float32 where x is shorter)
-/// and fills `predictions`. The head's product belongs to it, so that one [M, V] tensor serves as
-/// logits, probabilities and gradient.
+/// and fills `predictions`. The head's product belongs to it: logits are made for a few rows at a
+/// time, in the forward and again in the backward, and never kept.
 at::Tensor VocabularyLoss(const at::Tensor& x, const VocabularyPart& part, const at::Tensor& labels,
                           const TensorGroupPtr& group, Predictions& predictions);
 

@@ -7,15 +7,15 @@ namespace troupe {
 namespace {
 
 // What the small configuration keeps of one sample, by hand, in elements. A layer of "vision" has
-// rows of 4 x 8 + 4 x 8 + 2 x 12, and 4 heads of 5 weights; 5 rows, 2 of 3 layers are built.
-constexpr std::size_t kVitLayer = 5 * (88 + 20);
+// rows of 4 x 8 + 4 x 8 + 2 x 12, and a sum for each of 4 heads; 5 rows, 2 of 3 layers are built.
+constexpr std::size_t kVitLayer = 5 * (88 + 4);
 constexpr std::size_t kVit = 2 * kVitLayer;
 // The projectors take 4 rows of 8, and are 12 and 20 wide before and after the GELU.
 constexpr std::size_t kAtSource = 4 * (8 + 12 + 12);
 constexpr std::size_t kAtSink = 4 * (8 + 20 + 20);
-// 16 tokens through 4 layers, rows of 4 x 16 + 2 x 16 + 8 + 3 x 24 and 8 heads of 16 weights; then
-// the last norm and 21 probabilities.
-constexpr std::size_t kLlama = 16 * (4 * (176 + 128) + 32 + 21);
+// 16 tokens through 4 layers, rows of 4 x 16 + 2 x 16 + 8 + 3 x 24 and a sum for each of 8 heads;
+// then what the last norm and the head read.
+constexpr std::size_t kLlama = 16 * (4 * (176 + 8) + 32);
 constexpr std::size_t kFloat = 4;
 
 std::size_t KeptBy(const Config& config, const std::string& module, int pp = 0) {
@@ -59,27 +59,20 @@ TEST_CASE("bfloat16 costs a short copy of the parameters, which alone leaves as 
   CHECK(EstimateMemory(config, "vision", 0).offloaded == mixed.state());
 }
 
-TEST_CASE("attention weights are counted where they are kept only", "[modules]") {
+TEST_CASE("a half of a layer that is computed again keeps its input alone", "[modules]") {
   Config config = SmallModulesConfig();
-  const auto activations = [&](AttentionKeeps keeps) {
-    return EstimateMemory(config, "vision", 0, keeps).activations;
-  };
-  const std::size_t composed = activations(AttentionKeeps::kWeights);
-  // On the CPU float32 has loops of our own, which keep them whatever the library has.
-  CHECK(activations(AttentionKeeps::kNothing) == composed);
   config.modules[0].recompute = Recompute::kAttention;
-  const std::size_t without = activations(AttentionKeeps::kWeights);
-  CHECK(without < composed);
-  config.modules[0].recompute = Recompute::kNone;
+  // Less the norm's output, q, k, v, the attention's output and the sums.
+  CHECK(KeptBy(config, "vision") == kFloat * (kVit - 2 * 5 * (8 + 4 * 8 + 4) + kAtSource));
+  config.modules[0].recompute = Recompute::kFull;
+  CHECK(KeptBy(config, "vision") == kFloat * (2 * 5 * 8 + kAtSource));
+}
 
-  config.run.precision = Precision::kBFloat16;
-  CHECK(2 * activations(AttentionKeeps::kNothing) == without);
-  // Everything is half as long but the weights, which are float32.
-  CHECK(activations(AttentionKeeps::kWeights) == composed - without + without / 2);
-
-  config.run.precision = Precision::kFloat32;
-  config.cluster.backend = Backend::kCuda;
-  CHECK(activations(AttentionKeeps::kWeights) == without);
+TEST_CASE("a longer context keeps more in proportion", "[modules]") {
+  Config config = SmallModulesConfig();
+  const std::size_t of_edges = KeptBy(config, "language") - kFloat * kLlama;
+  config.modules[2].As<LlamaConfig>().context *= 64;
+  CHECK(KeptBy(config, "language") == kFloat * 64 * kLlama + of_edges);
 }
 
 TEST_CASE("a frozen encoder keeps what its projector needs, and nothing of its layers",

@@ -18,7 +18,7 @@ struct Needs {
 
 Needs NeedsWith(std::vector<std::string> overrides) {
   const JobPlan plan(LoadConfig("configs/shapes_colocated.toml", overrides).config);
-  const auto stages = StageNeeds(plan, AttentionKeeps::kNothing);
+  const auto stages = StageNeeds(plan);
   Needs needs;
   needs.rank = RankNeeds(stages).at(0);
   needs.saved = RankSavings(stages).at(0);

@@ -74,15 +74,15 @@ std::vector<const ModuleConfig*> Encoders(const Config& config) {
   return encoders;
 }
 
+constexpr std::int64_t kTokens = 13;
+
+}  // namespace
+
 Buffer IntegerBuffer(const std::vector<std::int64_t>& values) {
   Buffer buffer = Buffer::Allocate({static_cast<std::int64_t>(values.size())}, DType::kInt64);
   std::ranges::copy(values, buffer.as<std::int64_t>());
   return buffer;
 }
-
-constexpr std::int64_t kTokens = 13;
-
-}  // namespace
 
 Inputs MakeInputs(const Config& config, const std::vector<int>& images_per_sample, int seed,
                   bool labelled) {

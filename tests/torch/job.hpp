@@ -25,6 +25,9 @@ ModuleConfig& ModuleOf(Config& config, const std::string& name);
 /// Sets tp, pp and dp of a module and gives it that many ranks.
 void SetLayout(Config& config, const std::string& module, Layout layout);
 
+/// [n] int64.
+Buffer IntegerBuffer(const std::vector<std::int64_t>& values);
+
 /// `images_per_sample` images before the text of each sample; values depend on `seed`. With
 /// `labelled` false no token has a label.
 Inputs MakeInputs(const Config& config, const std::vector<int>& images_per_sample, int seed,

@@ -1,0 +1,165 @@
+#include "modules/torch/attention_heads.hpp"
+
+#include <ATen/Dispatch.h>
+#include <cmath>
+
+#include "modules/torch/row_kernels.hpp"
+
+namespace troupe {
+namespace {
+
+/// Where some heads are in rows, and what is done to them on their way.
+struct Part {
+  HeadColumns columns;
+  bool turns = false;
+  double scale = 1.0;
+};
+
+Part PartOf(const AttentionPlan& plan, std::int64_t row_width, std::int64_t first_head,
+            std::int64_t heads) {
+  Part part;
+  part.columns = {.sequences = plan.sequences,
+                  .length = plan.length,
+                  .row_width = row_width,
+                  .first_column = first_head * plan.head_dim,
+                  .heads = heads,
+                  .shared = heads / plan.kv_heads,
+                  .head_dim = plan.head_dim};
+  return part;
+}
+
+Part Queries(const AttentionPlan& plan) {
+  Part part = PartOf(plan, plan.row_width(), 0, plan.heads);
+  part.turns = plan.cosine.defined();
+  part.scale = 1.0 / std::sqrt(static_cast<double>(plan.head_dim));
+  return part;
+}
+
+Part Keys(const AttentionPlan& plan) {
+  Part part = PartOf(plan, plan.row_width(), plan.heads, plan.kv_heads);
+  part.turns = plan.cosine.defined();
+  return part;
+}
+
+Part Values(const AttentionPlan& plan) {
+  return PartOf(plan, plan.row_width(), plan.heads + plan.kv_heads, plan.kv_heads);
+}
+
+Part Outputs(const AttentionPlan& plan) {
+  return PartOf(plan, plan.heads * plan.head_dim, 0, plan.heads);
+}
+
+at::ScalarType WideType(at::ScalarType type) {
+  return type == at::kDouble ? at::kDouble : at::kFloat;
+}
+
+template <class T>
+Rotation<T> RotationOf(const AttentionPlan& plan, const Part& part) {
+  if (!part.turns) return {};
+  return {plan.cosine.data_ptr<T>(), plan.sine.data_ptr<T>()};
+}
+
+/// The columns of a part as [S, L, heads, D], a view.
+at::Tensor ColumnsOf(const at::Tensor& rows, const HeadColumns& columns) {
+  return rows.narrow(1, columns.first_column, columns.heads * columns.head_dim)
+      .view({columns.sequences, columns.length, columns.heads, columns.head_dim});
+}
+
+at::Tensor Gather(const at::Tensor& rows, const AttentionPlan& plan, const Part& part) {
+  const HeadColumns& c = part.columns;
+  const at::ScalarType type = WideType(rows.scalar_type());
+  if (plan.portable) {
+    at::Tensor heads = ColumnsOf(rows, c).to(type);
+    if (part.turns) {
+      const at::Tensor turned = at::empty_like(heads);
+      TurnHeads(heads, plan, 1, turned);
+      heads = turned;
+    }
+    if (part.scale != 1.0) heads = heads * part.scale;
+    return heads.reshape({c.sequences * c.length, plan.kv_heads, c.shared, c.head_dim})
+        .transpose(0, 1)
+        .reshape({plan.kv_heads * c.sequences, c.length * c.shared, c.head_dim});
+  }
+  at::Tensor heads =
+      at::empty({plan.kv_heads * c.sequences, c.length * c.shared, c.head_dim}, rows.options());
+  AT_DISPATCH_FLOATING_TYPES(type, "Attention", [&] {
+    GatherHeads(rows.data_ptr<scalar_t>(), c, RotationOf<scalar_t>(plan, part),
+                static_cast<scalar_t>(part.scale), heads.data_ptr<scalar_t>());
+  });
+  return heads;
+}
+
+void Scatter(const at::Tensor& heads, const AttentionPlan& plan, const Part& part,
+             const at::Tensor& rows) {
+  const HeadColumns& c = part.columns;
+  if (plan.portable) {
+    at::Tensor back = heads.view({plan.kv_heads, c.sequences * c.length, c.shared, c.head_dim})
+                          .transpose(0, 1)
+                          .reshape({c.sequences, c.length, c.heads, c.head_dim});
+    if (part.scale != 1.0) back = back * part.scale;
+    if (part.turns) {
+      TurnHeads(back, plan, -1, ColumnsOf(rows, c));
+    } else {
+      ColumnsOf(rows, c).copy_(back);
+    }
+    return;
+  }
+  AT_DISPATCH_FLOATING_TYPES(rows.scalar_type(), "Attention", [&] {
+    ScatterHeads(heads.data_ptr<scalar_t>(), c, RotationOf<scalar_t>(plan, part),
+                 static_cast<scalar_t>(part.scale), rows.data_ptr<scalar_t>());
+  });
+}
+
+}  // namespace
+
+void TurnHeads(const at::Tensor& heads, const AttentionPlan& plan, double direction,
+               const at::Tensor& to) {
+  const std::int64_t half = plan.head_dim / 2;
+  const at::Tensor cosine = plan.cosine.narrow(0, 0, plan.length).unsqueeze(1);
+  const at::Tensor sine = plan.sine.narrow(0, 0, plan.length).unsqueeze(1);
+  const at::Tensor first = heads.narrow(3, 0, half);
+  const at::Tensor second = heads.narrow(3, half, half);
+  // A product with the tables has their type: only the result is rounded to that of the heads.
+  to.narrow(3, 0, half).copy_((first * cosine).addcmul_(second, sine, -direction));
+  to.narrow(3, half, half).copy_((second * cosine).addcmul_(first, sine, direction));
+}
+
+AttentionHeads HeadsOf(const at::Tensor& qkv, const AttentionPlan& plan) {
+  return {Gather(qkv, plan, Queries(plan)), Gather(qkv, plan, Keys(plan)),
+          Gather(qkv, plan, Values(plan))};
+}
+
+at::Tensor RowGradients(const AttentionHeads& gradients, const AttentionPlan& plan,
+                        at::ScalarType type) {
+  const at::Tensor rows = at::empty({plan.sequences * plan.length, plan.row_width()},
+                                    gradients.q.options().dtype(type));
+  Scatter(gradients.q, plan, Queries(plan), rows);
+  Scatter(gradients.k, plan, Keys(plan), rows);
+  Scatter(gradients.v, plan, Values(plan), rows);
+  return rows;
+}
+
+at::Tensor OutputHeads(const at::Tensor& rows, const AttentionPlan& plan) {
+  return Gather(rows, plan, Outputs(plan));
+}
+
+at::Tensor OutputDots(const at::Tensor& rows, const at::Tensor& gradients,
+                      const AttentionPlan& plan) {
+  const at::ScalarType type = WideType(rows.scalar_type());
+  const at::Tensor products = rows.to(type) * gradients.to(type);
+  return products.view({rows.size(0), plan.heads, plan.head_dim})
+      .sum(2)
+      .view({rows.size(0), plan.kv_heads, plan.shared()})
+      .transpose(0, 1)
+      .contiguous()
+      .view({plan.kv_heads * plan.sequences, plan.length * plan.shared()});
+}
+
+at::Tensor OutputRows(const at::Tensor& heads, const AttentionPlan& plan, at::ScalarType type) {
+  const at::Tensor rows = at::empty({plan.sequences * plan.length, plan.heads * plan.head_dim},
+                                    heads.options().dtype(type));
+  Scatter(heads, plan, Outputs(plan), rows);
+  return rows;
+}
+
+}  // namespace troupe

@@ -1,0 +1,38 @@
+// Rows of attention to heads and back, with their rotary embedding.
+#pragma once
+
+#include <torch/types.h>
+
+#include "modules/torch/attention.hpp"
+
+namespace troupe {
+
+/// B = kv_heads * sequences key heads, and the `shared` = heads / kv_heads query heads of each side
+/// by side, so that one product serves them and nothing is repeated. In float32 at least.
+struct AttentionHeads {
+  at::Tensor q;  ///< [B, length * shared, D], row t * shared + j is head j of token t
+  at::Tensor k;  ///< [B, length, D]
+  at::Tensor v;  ///< [B, length, D]
+};
+
+/// Turns the first half of heads [sequences, length, h, D] against the second by the angles of the
+/// plan's tables, or back by them (`direction` -1), into `to` of the same shape.
+void TurnHeads(const at::Tensor& heads, const AttentionPlan& plan, double direction,
+               const at::Tensor& to);
+
+/// The heads of rows `qkv` [sequences * length, row_width]: q and k turned where the plan has
+/// tables, and q times 1 / sqrt(D), which is that of the scores.
+AttentionHeads HeadsOf(const at::Tensor& qkv, const AttentionPlan& plan);
+/// The transpose of HeadsOf: gradients of heads to those of rows of `type`.
+at::Tensor RowGradients(const AttentionHeads& gradients, const AttentionPlan& plan,
+                        at::ScalarType type);
+
+/// Outputs [sequences * length, heads * D] as q is laid out.
+at::Tensor OutputHeads(const at::Tensor& rows, const AttentionPlan& plan);
+/// Sums over D of outputs times their gradients, both as rows: [B, length * shared].
+at::Tensor OutputDots(const at::Tensor& rows, const at::Tensor& gradients,
+                      const AttentionPlan& plan);
+/// The inverse of OutputHeads, in `type`.
+at::Tensor OutputRows(const at::Tensor& heads, const AttentionPlan& plan, at::ScalarType type);
+
+}  // namespace troupe

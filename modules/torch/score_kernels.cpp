@@ -1,0 +1,92 @@
+#include "modules/torch/score_kernels.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+// One binary has the loops for every CPU that it may run on.
+#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && !defined(TROUPE_SANITIZED)
+#define TROUPE_FOR_EVERY_CPU [[gnu::target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")]]
+#else
+#define TROUPE_FOR_EVERY_CPU
+#endif
+// A clone gets only what is inlined into it.
+#define TROUPE_INLINED [[gnu::always_inline]] inline
+
+namespace troupe {
+namespace {
+
+/// Calls `visit(batch, row, its scores, how many of them it sees)`.
+template <class T, class Visit>
+TROUPE_INLINED void ForEachRow(const ScoreBlock& block, T* scores, Visit visit) {
+  for (std::int64_t n = 0; n < block.batches; ++n) {
+    for (std::int64_t r = 0; r < block.rows; ++r, scores += block.keys) {
+      std::int64_t seen = block.keys;
+      if (block.shared != 0) {
+        const std::int64_t last = (block.first_row + r) / block.shared - block.first_key;
+        seen = std::clamp<std::int64_t>(last + 1, 0, block.keys);
+      }
+      visit(n, r, scores, seen);
+    }
+  }
+}
+
+template <class T>
+TROUPE_INLINED void Exponentiate(const ScoreBlock& block, T* scores, RowState<T> maxima,
+                                 RowState<T> sums, RowState<T> out, std::int64_t width) {
+  ForEachRow(block, scores, [=](std::int64_t n, std::int64_t r, T* row, std::int64_t seen) {
+    T& maximum = maxima.of_first_row[n * maxima.stride + r];
+    T& sum = sums.of_first_row[n * sums.stride + r];
+    T largest = maximum;
+    for (std::int64_t j = 0; j < seen; ++j) largest = row[j] > largest ? row[j] : largest;
+    T added = 0;
+    for (std::int64_t j = 0; j < seen; ++j) {
+      row[j] = std::exp(row[j] - largest);
+      added += row[j];
+    }
+    std::fill(row + seen, row + block.keys, T(0));
+    if (sum != 0) {
+      const T shrink = std::exp(maximum - largest);
+      T* const values = out.of_first_row + n * out.stride + r * width;
+      for (std::int64_t i = 0; i < width; ++i) values[i] *= shrink;
+      sum *= shrink;
+    }
+    sum += added;
+    maximum = largest;
+  });
+}
+
+template <class T>
+TROUPE_INLINED void Gradients(const ScoreBlock& block, T* scores, T* gradients,
+                              RowState<T> log_sums, RowState<T> dots) {
+  ForEachRow(block, scores, [=](std::int64_t n, std::int64_t r, T* row, std::int64_t seen) {
+    const T log_sum = log_sums.of_first_row[n * log_sums.stride + r];
+    const T dot = dots.of_first_row[n * dots.stride + r];
+    T* const gradient = gradients + (row - scores);
+    for (std::int64_t j = 0; j < seen; ++j) {
+      row[j] = std::exp(row[j] - log_sum);
+      gradient[j] = row[j] * (gradient[j] - dot);
+    }
+    std::fill(row + seen, row + block.keys, T(0));
+    std::fill(gradient + seen, gradient + block.keys, T(0));
+  });
+}
+
+}  // namespace
+
+#define TROUPE_FOR_TYPE(T)                                                                      \
+  template <>                                                                                   \
+  TROUPE_FOR_EVERY_CPU void ExponentiateScores(const ScoreBlock& block, T* scores,              \
+                                               RowState<T> maxima, RowState<T> sums,            \
+                                               RowState<T> out, std::int64_t width) {           \
+    Exponentiate(block, scores, maxima, sums, out, width);                                      \
+  }                                                                                             \
+  template <>                                                                                   \
+  TROUPE_FOR_EVERY_CPU void GradientsOfScores(const ScoreBlock& block, T* scores, T* gradients, \
+                                              RowState<T> log_sums, RowState<T> dots) {         \
+    Gradients(block, scores, gradients, log_sums, dots);                                        \
+  }
+TROUPE_FOR_TYPE(float)
+TROUPE_FOR_TYPE(double)
+#undef TROUPE_FOR_TYPE
+
+}  // namespace troupe
