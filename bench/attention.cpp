@@ -1,5 +1,7 @@
-// Attention in blocks, forward and backward, beside the loop that makes all scores at once, which it
-// replaced. One thread, float32.
+// Compares attention in blocks, forward and backward, with the loop that it replaced, which makes all
+// scores at once and keeps them. One thread, float32.
+#include "modules/torch/attention.hpp"
+
 #include <ATen/core/grad_mode.h>
 #include <algorithm>
 #include <chrono>
@@ -12,7 +14,6 @@
 #include <vector>
 
 #include "bench/report.hpp"
-#include "modules/torch/attention.hpp"
 #include "modules/torch/compute.hpp"
 #include "modules/torch/row_kernels.hpp"
 
@@ -112,9 +113,9 @@ class AllScores {
 
   at::Tensor Gather(const at::Tensor& rows, std::int64_t first, std::int64_t heads, bool turns,
                     double scale) const {
-    at::Tensor to = at::empty({plan_.kv_heads * plan_.sequences,
-                               heads / plan_.kv_heads * plan_.length, plan_.head_dim},
-                              at::kFloat);
+    at::Tensor to = at::empty(
+        {plan_.kv_heads * plan_.sequences, heads / plan_.kv_heads * plan_.length, plan_.head_dim},
+        at::kFloat);
     GatherHeads(rows.data_ptr<float>(), Columns(rows, first, heads), Turning(turns),
                 static_cast<float>(scale), to.data_ptr<float>());
     return to;
@@ -191,9 +192,9 @@ void Measure(const Case& c, Report& report) {
 int main(int argc, char** argv) {
   troupe::RestartWithBestKernels(argv);
   troupe::SetupCompute();
-  troupe::bench::Report report(
-      argc, argv, "attention",
-      {"                      case", "blocks_ms", "all_ms", "ratio", "          span", "scores_MiB"});
+  troupe::bench::Report report(argc, argv, "attention",
+                               {"                      case", "blocks_ms", "all_ms", "ratio",
+                                "          span", "scores_MiB"});
   for (const auto& each : troupe::bench::kCases) troupe::bench::Measure(each, report);
   return report.Finish();
 }

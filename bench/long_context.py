@@ -3,9 +3,9 @@
 
     bench/long_context.py BUILD_FOLDER SCRATCH_FOLDER [LENGTH ...]
 
-Prints for each length the seconds of the step, the most resident memory of the process, that memory
-less a run of 16 tokens for each 1,000 tokens, and the activations that `troupe check` states. Memory
-is linear in the length if the fourth column is constant.
+Prints for each length the seconds of the step, the most resident memory of the process, how much of it
+each 1,000 tokens add to that of a run with 16 tokens, and the activations that `troupe check` states.
+Memory is linear in the length if the fourth column is constant.
 """
 import json
 import os

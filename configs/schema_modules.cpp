@@ -60,8 +60,8 @@ std::vector<KeySpec> ModuleKeys() {
        {"recompute", &ModuleConfig::recompute, has_layers, Words{"none", "attention", "full"},
         kExecution,
         "What of each layer is computed again in its backward instead of being kept: \"attention\" "
-        "its first half, norm to output projection, \"full\" all but its input. The numbers are "
-        "the same to the last bit."},
+        "q, k, v and their norms, \"full\" all but its input. The numbers are the same to the last "
+        "bit."},
        {"offload", &ModuleConfig::offload, Words{"none", "parameters", "state"}, kExecution,
         "What of a colocated encoder leaves its devices while the module it feeds computes: "
         "\"parameters\", or \"state\": gradients and both moments too. The numbers are the same to "

@@ -262,15 +262,17 @@ void LlamaConfig::CountFlops(const StagePlace& stage, const StepShape& shape, co
 }
 
 /// Assumes full samples. Counts like an encoder's layers, with an MLP of three wide rows because of
-/// its gate. Norms of heads keep their inputs. The last stage also keeps what its norm and head read.
+/// its gate. Attention keeps one sum per head, which is taken for as long as other elements. Norms of
+/// heads keep their inputs. The last stage also keeps the inputs of its norm and of its head.
 std::int64_t LlamaConfig::KeptElements(const StagePlace& stage, const RankWork& work) const {
   const std::int64_t normed = head_norms ? query_width() + key_width() : 0;
   const std::int64_t attention =
-      CeilDivide(2 * query_width() + 2 * key_width() + normed + heads, work.tp);
+      CeilDivide(query_width() + 2 * key_width() + normed + heads, work.tp);
+  const std::int64_t outputs = CeilDivide(query_width(), work.tp);
   const std::int64_t mlp = CeilDivide(3 * mlp_hidden, work.tp);
   const std::int64_t head = stage.last ? 2 * hidden : 0;
   const std::int64_t row =
-      stage.layers.size() * work.KeptOfRow(hidden, hidden + attention, hidden + mlp) + head;
+      stage.layers.size() * work.KeptOfRow(hidden, attention, outputs, mlp) + head;
   return work.samples * context * row;
 }
 

@@ -282,11 +282,12 @@ void PatchEncoder::CountFlops(const StagePlace& stage, const StepShape& shape,
 }
 
 std::int64_t PatchEncoder::KeptElements(const StagePlace& stage, const RankWork& work) const {
-  const std::int64_t attention = CeilDivide(4 * hidden + heads, work.tp);
+  const std::int64_t attention = CeilDivide(3 * hidden + heads, work.tp);
+  const std::int64_t outputs = CeilDivide(hidden, work.tp);
   const std::int64_t mlp = CeilDivide(2 * mlp_hidden, work.tp);
   const std::int64_t norm = stage.last && final_norm ? hidden : 0;
   return work.samples * most_length() * sequence_length() *
-         (stage.layers.size() * work.KeptOfRow(hidden, hidden + attention, hidden + mlp) + norm);
+         (stage.layers.size() * work.KeptOfRow(hidden, attention, outputs, mlp) + norm);
 }
 
 }  // namespace troupe

@@ -74,11 +74,13 @@ struct RankWork {
   int tp = 1;                ///< number of parts into which wide rows are cut
   Recompute recompute = Recompute::kNone;
 
-  /// Returns the elements kept per row of a layer of two halves: `attention` beside the layer's
-  /// input of `hidden`, and `mlp` beside that half's.
-  std::int64_t KeptOfRow(std::int64_t hidden, std::int64_t attention, std::int64_t mlp) const {
+  /// Returns the elements kept per row of a layer. `attention` is kept between its first norm and
+  /// the outputs of its heads, `heads` are these outputs, `mlp` is kept in its MLP.
+  std::int64_t KeptOfRow(std::int64_t hidden, std::int64_t attention, std::int64_t heads,
+                         std::int64_t mlp) const {
     if (recompute == Recompute::kFull) return hidden;
-    return 2 * hidden + mlp + (recompute == Recompute::kAttention ? 0 : attention);
+    const std::int64_t first = recompute == Recompute::kAttention ? 0 : hidden + attention;
+    return 3 * hidden + first + heads + mlp;
   }
 };
 

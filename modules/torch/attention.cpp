@@ -28,18 +28,18 @@ BlockPlan BlocksOf(const AttentionPlan& plan) {
   return {.shared = plan.shared(), .causal = plan.causal, .portable = plan.portable};
 }
 
-/// Keeps the heads, the output, which the next product keeps, too, and one number per row and head.
+/// Keeps the heads, the sums and the output, which is also what the next product keeps. Operations of
+/// the library make heads that may be longer than rows, or views of them: then rows are kept.
 struct AttentionFunction : torch::autograd::Function<AttentionFunction> {
   static at::Tensor forward(AutogradContext* context, const at::Tensor& qkv,
                             const AttentionPlanPtr& plan) {
     const AttentionHeads heads = HeadsOf(qkv, *plan);
     const AttentionOutput output = AttendInBlocks(heads, BlocksOf(*plan));
     const at::Tensor rows = OutputRows(output.heads, *plan, qkv.scalar_type());
-    // Heads are in float32 at least. Where that is longer, they are made again.
-    if (heads.q.scalar_type() == qkv.scalar_type()) {
-      context->save_for_backward({heads.q, heads.k, heads.v, output.log_sums, rows});
-    } else {
+    if (plan->portable) {
       context->save_for_backward({qkv, {}, {}, output.log_sums, rows});
+    } else {
+      context->save_for_backward({heads.q, heads.k, heads.v, output.log_sums, rows});
     }
     context->saved_data["plan"] = c10::IValue::make_capsule(plan);
     return rows;

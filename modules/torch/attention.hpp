@@ -9,6 +9,10 @@
 
 namespace troupe {
 
+/// The score of a key that a row must not see. Finite, so that no inf - inf can arise; its
+/// exponential is 0 all the same.
+inline constexpr double kHiddenScore = -1e30;
+
 /// What all attention layers of one pass share. Held by the graph.
 struct AttentionPlan : torch::CustomClassHolder {
   std::int64_t sequences = 0;

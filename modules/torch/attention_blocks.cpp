@@ -8,9 +8,6 @@
 namespace troupe {
 namespace {
 
-/// Finite, so that no inf - inf can arise; its exponential is 0 all the same.
-constexpr double kMasked = -1e30;
-
 /// Some rows of q of some batches, and some keys.
 struct Block {
   std::int64_t first_batch = 0;
@@ -33,7 +30,7 @@ struct Block {
 };
 
 /// The blocks of scores [B, rows, keys], in an order that goes over all keys of a row before the
-/// next rows. Blocks that nobody sees are left out.
+/// next rows. Blocks that are hidden from all their rows are left out.
 class Blocks {
  public:
   Blocks(const AttentionHeads& heads, const BlockPlan& plan)
@@ -42,11 +39,11 @@ class Blocks {
         rows_(heads.q.size(1)),
         keys_(heads.k.size(1)),
         // Measured: small ones skip more of what is hidden, large ones have the faster products.
-        most_rows_(std::min<std::int64_t>(rows_, plan.causal && rows_ <= kLong ? 128 : 256)),
+        most_rows_(std::min<std::int64_t>(rows_, plan.causal && rows_ <= kManyRows ? 128 : 256)),
         most_keys_(std::min<std::int64_t>(keys_, 512)),
-        most_batches_(
-            std::clamp<std::int64_t>(kElements / std::max<std::int64_t>(1, most_rows_ * most_keys_),
-                                     1, std::max<std::int64_t>(1, batches_))) {}
+        most_batches_(std::clamp<std::int64_t>(
+            MostElements(heads.q) / std::max<std::int64_t>(1, most_rows_ * most_keys_), 1,
+            std::max<std::int64_t>(1, batches_))) {}
 
   at::Tensor Buffer(const at::TensorOptions& options) const {
     return at::empty({most_batches_ * most_rows_ * most_keys_}, options);
@@ -82,9 +79,11 @@ class Blocks {
   }
 
  private:
-  static constexpr std::int64_t kLong = 2048;
-  /// Of one buffer of scores: what fits a core's own cache.
-  static constexpr std::int64_t kElements = std::int64_t(1) << 17;
+  static constexpr std::int64_t kManyRows = 2048;
+  /// Elements of one buffer of scores: on a CPU, what fits a core's own cache.
+  static std::int64_t MostElements(const at::Tensor& q) {
+    return std::int64_t(1) << (q.is_cuda() ? 24 : 17);
+  }
 
   std::int64_t SeenBy(std::int64_t row) const {
     return plan_.causal ? std::min(keys_, row / plan_.shared + 1) : keys_;
@@ -129,7 +128,7 @@ void AddScores(const at::Tensor& scores, const Block& block, const BlockPlan& pl
 
 void AddScoresPortably(at::Tensor scores, const Block& block, const at::Tensor& hidden,
                        const at::Tensor& maxima, const at::Tensor& sums, const at::Tensor& out) {
-  if (hidden.defined()) scores.masked_fill_(hidden, kMasked);
+  if (hidden.defined()) scores.masked_fill_(hidden, kHiddenScore);
   const at::Tensor before = block.RowsOf(maxima);
   const at::Tensor maximum = at::maximum(before, scores.amax(2));
   const at::Tensor shrink = (before - maximum).exp_();
@@ -152,7 +151,7 @@ void ScoreGradients(const at::Tensor& scores, const at::Tensor& gradients, const
 void ScoreGradientsPortably(at::Tensor scores, at::Tensor gradients, const Block& block,
                             const at::Tensor& hidden, const at::Tensor& log_sums,
                             const at::Tensor& dots) {
-  if (hidden.defined()) scores.masked_fill_(hidden, kMasked);
+  if (hidden.defined()) scores.masked_fill_(hidden, kHiddenScore);
   scores.sub_(block.RowsOf(log_sums).unsqueeze(2)).exp_();
   gradients.sub_(block.RowsOf(dots).unsqueeze(2)).mul_(scores);
 }
@@ -161,7 +160,7 @@ void ScoreGradientsPortably(at::Tensor scores, at::Tensor gradients, const Block
 
 AttentionOutput AttendInBlocks(const AttentionHeads& heads, const BlockPlan& plan) {
   const at::TensorOptions options = heads.q.options();
-  const at::Tensor maxima = at::full({heads.q.size(0), heads.q.size(1)}, kMasked, options);
+  const at::Tensor maxima = at::full({heads.q.size(0), heads.q.size(1)}, kHiddenScore, options);
   const at::Tensor sums = at::zeros_like(maxima);
   const at::Tensor out = at::zeros_like(heads.q);
   const Blocks blocks(heads, plan);

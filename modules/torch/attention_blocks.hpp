@@ -14,7 +14,7 @@ struct BlockPlan {
   bool portable = false;    ///< operations of the library only: Numerics::portable
 };
 
-/// softmax(q k^T) v, and what its backward needs beside it.
+/// softmax(q k^T) v, and the sums that its backward needs.
 struct AttentionOutput {
   at::Tensor heads;     ///< as q
   at::Tensor log_sums;  ///< [B, rows of q]: log of the sum of exponentials of a row's scores

@@ -67,9 +67,8 @@ at::Tensor ColumnsOf(const at::Tensor& rows, const HeadColumns& columns) {
 
 at::Tensor Gather(const at::Tensor& rows, const AttentionPlan& plan, const Part& part) {
   const HeadColumns& c = part.columns;
-  const at::ScalarType type = WideType(rows.scalar_type());
   if (plan.portable) {
-    at::Tensor heads = ColumnsOf(rows, c).to(type);
+    at::Tensor heads = ColumnsOf(rows, c).to(WideType(rows.scalar_type()));
     if (part.turns) {
       const at::Tensor turned = at::empty_like(heads);
       TurnHeads(heads, plan, 1, turned);
@@ -82,7 +81,7 @@ at::Tensor Gather(const at::Tensor& rows, const AttentionPlan& plan, const Part&
   }
   at::Tensor heads =
       at::empty({plan.kv_heads * c.sequences, c.length * c.shared, c.head_dim}, rows.options());
-  AT_DISPATCH_FLOATING_TYPES(type, "Attention", [&] {
+  AT_DISPATCH_FLOATING_TYPES(rows.scalar_type(), "Attention", [&] {
     GatherHeads(rows.data_ptr<scalar_t>(), c, RotationOf<scalar_t>(plan, part),
                 static_cast<scalar_t>(part.scale), heads.data_ptr<scalar_t>());
   });

@@ -7,8 +7,8 @@
 
 namespace troupe {
 
-/// B = kv_heads * sequences key heads, and the `shared` = heads / kv_heads query heads of each side
-/// by side, so that one product serves them and nothing is repeated. In float32 at least.
+/// The heads of all sequences: B = kv_heads * sequences. The query heads that share a key head,
+/// `shared` of them, are neighbouring rows, so one product serves them. In float32 at least.
 struct AttentionHeads {
   at::Tensor q;  ///< [B, length * shared, D], row t * shared + j is head j of token t
   at::Tensor k;  ///< [B, length, D]
@@ -21,7 +21,7 @@ void TurnHeads(const at::Tensor& heads, const AttentionPlan& plan, double direct
                const at::Tensor& to);
 
 /// The heads of rows `qkv` [sequences * length, row_width]: q and k turned where the plan has
-/// tables, and q times 1 / sqrt(D), which is that of the scores.
+/// tables, and q scaled by 1 / sqrt(D), so that scores need no scale.
 AttentionHeads HeadsOf(const at::Tensor& qkv, const AttentionPlan& plan);
 /// The transpose of HeadsOf: gradients of heads to those of rows of `type`.
 at::Tensor RowGradients(const AttentionHeads& gradients, const AttentionPlan& plan,

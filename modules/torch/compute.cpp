@@ -13,7 +13,8 @@
 namespace troupe {
 namespace {
 
-/// The vector instructions the library chose, which the last bits of results depend on.
+/// The vector instructions the library chose, which the last bits of results depend on. Our own loops
+/// choose by the CPU alone (score_kernels.cpp).
 std::string CpuCapability() {
   const std::string config = at::show_config();
   const std::string key = "CPU capability usage: ";

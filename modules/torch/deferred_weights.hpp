@@ -8,7 +8,7 @@
 namespace troupe {
 
 /// In the order in which a whole backward would have done it. Holds the activations and gradients
-/// that it multiplies.
+/// that it multiplies. The head's reads its weights again, so it must run before the update.
 using WeightWork = std::vector<std::function<void()>>;
 
 /// While it lives, RunOrDefer on this thread appends to `work`. (The autograd engine runs a graph

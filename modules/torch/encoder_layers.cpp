@@ -143,7 +143,7 @@ at::Tensor EncoderLayers::RunAttention(const at::Tensor& rows, const Layer& laye
                                        const AttentionPlanPtr& plan) const {
   const at::Tensor qkv =
       Linear(ApplyNorm(rows, layer.norm1), layer.qkv, LinearCut::kOutputs, group_);
-  return Linear(Attention(qkv, plan), layer.out, LinearCut::kInputs, group_);
+  return Attention(qkv, plan);
 }
 
 at::Tensor EncoderLayers::RunLayer(const at::Tensor& rows, const Layer& layer,
@@ -151,10 +151,10 @@ at::Tensor EncoderLayers::RunLayer(const at::Tensor& rows, const Layer& layer,
   const auto attention = [this, &layer, plan](const at::Tensor& x) {
     return RunAttention(x, layer, plan);
   };
-  const at::Tensor middle =
-      rows + (recompute_ == Recompute::kAttention
-                  ? Recomputed(rows, AnyTrained({&layer.qkv, &layer.out}), attention)
-                  : attention(rows));
+  const at::Tensor heads = recompute_ == Recompute::kAttention
+                               ? Recomputed(rows, AnyTrained({&layer.qkv}), attention)
+                               : attention(rows);
+  const at::Tensor middle = rows + Linear(heads, layer.out, LinearCut::kInputs, group_);
   const at::Tensor wide =
       Linear(ApplyNorm(middle, layer.norm2), layer.fc1, LinearCut::kOutputs, group_);
   return middle + Linear(activation_(wide), layer.fc2, LinearCut::kInputs, group_);

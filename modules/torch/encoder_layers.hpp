@@ -63,7 +63,7 @@ class EncoderLayers {
   static Layer LoadLayer(const std::string& name, const ModuleConfig& module,
                          const ParameterStore& store);
   at::Tensor ApplyNorm(const at::Tensor& rows, const LayerNormWeights& norm) const;
-  /// What a layer's attention adds to `rows`.
+  /// The outputs of a layer's heads.
   at::Tensor RunAttention(const at::Tensor& rows, const Layer& layer,
                           const AttentionPlanPtr& plan) const;
   at::Tensor RunLayer(const at::Tensor& rows, const Layer& layer,

@@ -39,7 +39,8 @@ struct SplitFunction : torch::autograd::Function<SplitFunction> {
       TurnHeads(query_keys, *plan, 1, turned);
     }
     const Split split = SplitHeads(heads, turned, *plan);
-    return {split.q, split.k, split.v};
+    // The kernel keeps v: a view would keep q and k once more.
+    return {split.q, split.k, split.v.contiguous()};
   }
 
   static variable_list backward(AutogradContext* context, const variable_list& gradients) {
@@ -66,10 +67,12 @@ struct SplitFunction : torch::autograd::Function<SplitFunction> {
 }  // namespace
 
 bool HasFusedAttention(const at::Tensor& qkv, const AttentionPlan& plan) {
-  // A kernel need not support zero sequences, and none on a GPU has float64: the library would make
-  // all scores.
-  const bool composed = qkv.is_cuda() && qkv.scalar_type() == at::kDouble;
-  return kHasFusedAttention && plan.portable && plan.sequences > 0 && !composed;
+  if (!kHasFusedAttention || !plan.portable || plan.sequences == 0) return false;
+  // Where no kernel fits, the library makes all scores. Many versions have none for key heads that
+  // are shared, but for bfloat16 on a GPU, and none on a GPU has float64.
+  const bool short_on_gpu = qkv.is_cuda() && qkv.scalar_type() == at::kBFloat16;
+  const bool long_on_gpu = qkv.is_cuda() && qkv.scalar_type() == at::kDouble;
+  return short_on_gpu || (plan.shared() == 1 && !long_on_gpu);
 }
 
 at::Tensor FusedAttention(const at::Tensor& qkv, const AttentionPlanPtr& plan) {

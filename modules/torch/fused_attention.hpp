@@ -1,4 +1,4 @@
-// Attention by one kernel of the library, which keeps one number per row and head beside its output.
+// Attention by one kernel of the library, which never makes all scores.
 #pragma once
 
 #include "modules/torch/attention.hpp"

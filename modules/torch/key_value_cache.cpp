@@ -3,13 +3,11 @@
 #include <algorithm>
 #include <cmath>
 
+#include "modules/torch/attention.hpp"
 #include "modules/torch/numerics.hpp"
 #include "modules/torch/products.hpp"
 
 namespace troupe {
-
-/// Finite, so that no inf - inf can arise; its exponential is 0 all the same.
-static constexpr double kHidden = -1e30;
 
 static at::Tensor ToDevice(const std::vector<std::int64_t>& values, const at::TensorOptions& on) {
   const at::Tensor host = at::empty({std::ssize(values)}, at::kLong);
@@ -139,7 +137,7 @@ at::Tensor KeyValueCache::Attend(std::size_t layer, const at::Tensor& qkv,
   at::Tensor scores = at::bmm(queries, Widened(keys).transpose(1, 2));
   if (tokens.hidden.defined()) {
     scores.view({n, sizes_.kv_heads, shared, tokens.each, tokens.keys})
-        .masked_fill_(tokens.hidden, kHidden);
+        .masked_fill_(tokens.hidden, kHiddenScore);
   }
   const at::ScalarType type = scores.scalar_type() == at::kDouble ? at::kDouble : at::kFloat;
   const at::Tensor weights = at::softmax(scores, -1, type).to(scores.scalar_type());

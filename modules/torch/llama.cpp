@@ -150,7 +150,7 @@ at::Tensor Llama::RunAttention(const at::Tensor& rows, const Layer& layer,
                                const AttendFunction& attend) const {
   const at::Tensor qkv = Linear(RmsNorm(rows, layer.norm1, config_.norm_epsilon, numerics_),
                                 layer.qkv, LinearCut::kOutputs, group_);
-  return Linear(attend(NormHeads(qkv, layer)), layer.out, LinearCut::kInputs, group_);
+  return attend(NormHeads(qkv, layer));
 }
 
 at::Tensor Llama::RunLayer(const at::Tensor& rows, const Layer& layer,
@@ -158,10 +158,10 @@ at::Tensor Llama::RunLayer(const at::Tensor& rows, const Layer& layer,
   const auto attention = [this, &layer, attend](const at::Tensor& x) {
     return RunAttention(x, layer, attend);
   };
-  const at::Tensor middle =
-      rows + (recompute_ == Recompute::kAttention
-                  ? Recomputed(rows, AnyTrained({&layer.qkv, &layer.out}), attention)
-                  : attention(rows));
+  const at::Tensor heads = recompute_ == Recompute::kAttention
+                               ? Recomputed(rows, AnyTrained({&layer.qkv}), attention)
+                               : attention(rows);
+  const at::Tensor middle = rows + Linear(heads, layer.out, LinearCut::kInputs, group_);
   const at::Tensor gate_up = Linear(RmsNorm(middle, layer.norm2, config_.norm_epsilon, numerics_),
                                     layer.gate_up, LinearCut::kOutputs, group_);
   return middle + Linear(SwiGlu(gate_up), layer.down, LinearCut::kInputs, group_);

@@ -70,7 +70,7 @@ class Llama final : public Decoder {
   /// q and k of `qkv` normed head by head, if the model does so.
   at::Tensor NormHeads(const at::Tensor& qkv, const Layer& layer) const;
   VocabularyPart LoadVocabulary(const std::string& name, const ParameterStore& store) const;
-  /// What a layer's attention adds to `rows`.
+  /// The outputs of a layer's heads.
   at::Tensor RunAttention(const at::Tensor& rows, const Layer& layer,
                           const AttendFunction& attend) const;
   at::Tensor RunLayer(const at::Tensor& rows, const Layer& layer,

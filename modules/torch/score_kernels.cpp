@@ -4,16 +4,25 @@
 #include <cmath>
 
 // One binary has the loops for every CPU that it may run on.
-#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && !defined(TROUPE_SANITIZED)
+#if defined(__x86_64__) && defined(__GLIBC__) && __GNUC__ >= 12 && !defined(TROUPE_SANITIZED)
 #define TROUPE_FOR_EVERY_CPU [[gnu::target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")]]
 #else
 #define TROUPE_FOR_EVERY_CPU
 #endif
 // A clone gets only what is inlined into it.
 #define TROUPE_INLINED [[gnu::always_inline]] inline
+#define TROUPE_INLINED_LAMBDA __attribute__((always_inline))
 
 namespace troupe {
 namespace {
+
+/// e^x for x <= 0. What is too small to matter is as small as glibc's vector function can do: below
+/// that it takes the numbers one by one.
+template <class T>
+TROUPE_INLINED T Exponential(T x) {
+  constexpr T kLeast = sizeof(T) == sizeof(float) ? T(-80) : T(-700);
+  return std::exp(x < kLeast ? kLeast : x);
+}
 
 /// Calls `visit(batch, row, its scores, how many of them it sees)`.
 template <class T, class Visit>
@@ -33,54 +42,55 @@ TROUPE_INLINED void ForEachRow(const ScoreBlock& block, T* scores, Visit visit) 
 template <class T>
 TROUPE_INLINED void Exponentiate(const ScoreBlock& block, T* scores, RowState<T> maxima,
                                  RowState<T> sums, RowState<T> out, std::int64_t width) {
-  ForEachRow(block, scores, [=](std::int64_t n, std::int64_t r, T* row, std::int64_t seen) {
-    T& maximum = maxima.of_first_row[n * maxima.stride + r];
-    T& sum = sums.of_first_row[n * sums.stride + r];
-    T largest = maximum;
-    for (std::int64_t j = 0; j < seen; ++j) largest = row[j] > largest ? row[j] : largest;
-    T added = 0;
-    for (std::int64_t j = 0; j < seen; ++j) {
-      row[j] = std::exp(row[j] - largest);
-      added += row[j];
-    }
-    std::fill(row + seen, row + block.keys, T(0));
-    if (sum != 0) {
-      const T shrink = std::exp(maximum - largest);
-      T* const values = out.of_first_row + n * out.stride + r * width;
-      for (std::int64_t i = 0; i < width; ++i) values[i] *= shrink;
-      sum *= shrink;
-    }
-    sum += added;
-    maximum = largest;
-  });
+  ForEachRow(block, scores,
+             [=](std::int64_t n, std::int64_t r, T* row, std::int64_t seen) TROUPE_INLINED_LAMBDA {
+               T& maximum = maxima.of_first_row[n * maxima.stride + r];
+               T& sum = sums.of_first_row[n * sums.stride + r];
+               T largest = maximum;
+               for (std::int64_t j = 0; j < seen; ++j)
+                 largest = row[j] > largest ? row[j] : largest;
+               T added = 0;
+               for (std::int64_t j = 0; j < seen; ++j) {
+                 row[j] = Exponential(row[j] - largest);
+                 added += row[j];
+               }
+               std::fill(row + seen, row + block.keys, T(0));
+               if (largest > maximum) {
+                 const T shrink = Exponential(maximum - largest);
+                 T* const values = out.of_first_row + n * out.stride + r * width;
+                 for (std::int64_t i = 0; i < width; ++i) values[i] *= shrink;
+                 sum *= shrink;
+               }
+               sum += added;
+               maximum = largest;
+             });
 }
 
 template <class T>
 TROUPE_INLINED void Gradients(const ScoreBlock& block, T* scores, T* gradients,
                               RowState<T> log_sums, RowState<T> dots) {
-  ForEachRow(block, scores, [=](std::int64_t n, std::int64_t r, T* row, std::int64_t seen) {
-    const T log_sum = log_sums.of_first_row[n * log_sums.stride + r];
-    const T dot = dots.of_first_row[n * dots.stride + r];
-    T* const gradient = gradients + (row - scores);
-    for (std::int64_t j = 0; j < seen; ++j) {
-      row[j] = std::exp(row[j] - log_sum);
-      gradient[j] = row[j] * (gradient[j] - dot);
-    }
-    std::fill(row + seen, row + block.keys, T(0));
-    std::fill(gradient + seen, gradient + block.keys, T(0));
-  });
+  ForEachRow(block, scores,
+             [=](std::int64_t n, std::int64_t r, T* row, std::int64_t seen) TROUPE_INLINED_LAMBDA {
+               const T log_sum = log_sums.of_first_row[n * log_sums.stride + r];
+               const T dot = dots.of_first_row[n * dots.stride + r];
+               T* const gradient = gradients + (row - scores);
+               for (std::int64_t j = 0; j < seen; ++j) {
+                 row[j] = Exponential(row[j] - log_sum);
+                 gradient[j] = row[j] * (gradient[j] - dot);
+               }
+               std::fill(row + seen, row + block.keys, T(0));
+               std::fill(gradient + seen, gradient + block.keys, T(0));
+             });
 }
 
 }  // namespace
 
 #define TROUPE_FOR_TYPE(T)                                                                      \
-  template <>                                                                                   \
   TROUPE_FOR_EVERY_CPU void ExponentiateScores(const ScoreBlock& block, T* scores,              \
                                                RowState<T> maxima, RowState<T> sums,            \
                                                RowState<T> out, std::int64_t width) {           \
     Exponentiate(block, scores, maxima, sums, out, width);                                      \
   }                                                                                             \
-  template <>                                                                                   \
   TROUPE_FOR_EVERY_CPU void GradientsOfScores(const ScoreBlock& block, T* scores, T* gradients, \
                                               RowState<T> log_sums, RowState<T> dots) {         \
     Gradients(block, scores, gradients, log_sums, dots);                                        \

@@ -1,5 +1,5 @@
-// What attention does to blocks of scores between its products, in one pass over them, for which
-// the library has no kernel. T is float or double.
+// Loops over a block of scores between the products of attention. The library has no kernel that
+// does as much in one pass.
 #pragma once
 
 #include <cstdint>
@@ -24,17 +24,19 @@ struct RowState {
   std::int64_t stride = 0;
 };
 
-/// Replaces scores by e^(score - m), m being the largest of the row's scores so far, and hidden ones
-/// by 0. Per row: `maxima` becomes m; `sums` and the `width` values of `out` shrink by what m grew,
-/// and `sums` takes in the new exponentials.
-template <class T>
-void ExponentiateScores(const ScoreBlock& block, T* scores, RowState<T> maxima, RowState<T> sums,
-                        RowState<T> out, std::int64_t width);
+/// Replaces scores by e^(score - m), and hidden ones by 0, where m is the largest score of the row
+/// so far. For each row, `maxima` becomes m, `sums` and the `width` values of `out` are multiplied by
+/// e^(old m - new m), and the new exponentials are added to `sums`.
+void ExponentiateScores(const ScoreBlock& block, float* scores, RowState<float> maxima,
+                        RowState<float> sums, RowState<float> out, std::int64_t width);
+void ExponentiateScores(const ScoreBlock& block, double* scores, RowState<double> maxima,
+                        RowState<double> sums, RowState<double> out, std::int64_t width);
 
 /// Replaces scores by weights e^(score - log_sums), hidden ones by 0, and gradients of weights by
 /// weight * (gradient - dots).
-template <class T>
-void GradientsOfScores(const ScoreBlock& block, T* scores, T* gradients, RowState<T> log_sums,
-                       RowState<T> dots);
+void GradientsOfScores(const ScoreBlock& block, float* scores, float* gradients,
+                       RowState<float> log_sums, RowState<float> dots);
+void GradientsOfScores(const ScoreBlock& block, double* scores, double* gradients,
+                       RowState<double> log_sums, RowState<double> dots);
 
 }  // namespace troupe

@@ -13,7 +13,7 @@ namespace troupe {
 #if TORCH_VERSION_MAJOR >= 2
 
 /// softmax(q k^T / sqrt(D)) v of q [S, h, L, D] and k, v [S, h / n, L, D], each of which serves n
-/// neighbouring q heads. One kernel, where the device has one for the type.
+/// neighbouring q heads. HasFusedAttention (fused_attention.hpp) says where this is one kernel.
 inline constexpr bool kHasFusedAttention = true;
 inline at::Tensor FusedKernel(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
                               bool causal) {

@@ -48,18 +48,19 @@ struct EmbedFunction : torch::autograd::Function<EmbedFunction> {
   }
 };
 
-/// Rows of logits that are computed at once: enough for fast products, few enough that all of them
-/// are never in memory.
-std::int64_t RowsAtOnce(std::int64_t num_ids) {
+/// The most rows whose logits are computed at once: enough for fast products, few enough that a
+/// microbatch never has all of its logits in memory. Where each product makes a copy as large as the
+/// head, a chunk takes more rows.
+std::int64_t RowsAtOnce(const at::Tensor& weight) {
   constexpr std::int64_t kElements = std::int64_t(1) << 22;
-  constexpr std::int64_t kFewest = 256;
-  return std::max(kFewest, kElements / num_ids);
+  const bool copies = weight.is_cuda() || RoundsInBetween(weight);
+  return std::max<std::int64_t>(copies ? 1024 : 256, kElements / weight.size(0));
 }
 
 /// Calls `visit(first row, rows)` for the rows of all chunks, in order.
 template <class Visit>
-void ForEachChunk(std::int64_t num_rows, std::int64_t num_ids, Visit visit) {
-  const std::int64_t most = RowsAtOnce(num_ids);
+void ForEachChunk(std::int64_t num_rows, const at::Tensor& weight, Visit visit) {
+  const std::int64_t most = RowsAtOnce(weight);
   for (std::int64_t row = 0; row < num_rows; row += most) {
     visit(row, std::min(most, num_rows - row));
   }
@@ -71,11 +72,11 @@ at::Tensor LogitsOf(const at::Tensor& x, const at::Tensor& weight) {
   return logits.scalar_type() == at::kBFloat16 ? logits.to(at::kFloat) : logits;
 }
 
-/// What a rank's part of the vocabulary says of M rows, [M] each.
+/// Sums of M rows over one rank's part of the vocabulary, [M] each.
 struct RowSums {
   at::Tensor maxima;    ///< the largest logit
   at::Tensor first_id;  ///< int64: the first id that has it
-  at::Tensor sums;      ///< of exponentials of logits less the largest
+  at::Tensor sums;      ///< of e^(logit - the largest)
   at::Tensor picked;    ///< the label's logit; 0: the label is another rank's
 };
 
@@ -100,8 +101,8 @@ RowSums Joined(const std::vector<RowSums>& chunks) {
           join(&RowSums::picked)};
 }
 
-/// Turns what a rank knows into what all know together: the largest logit and the sum of all
-/// exponentials less it, [2, M]. Fills the predictions.
+/// Combines the sums of all ranks: [2, M], the largest logit of a row and the sum of e^(logit - the
+/// largest). Fills the predictions.
 at::Tensor SumsOfAll(const RowSums& own, const at::Tensor& labels, const TensorGroup& group,
                      Predictions& predictions) {
   at::Tensor maxima = group.size() > 1 ? own.maxima.clone() : own.maxima;
@@ -129,7 +130,7 @@ at::Tensor LogitsGradient(const at::Tensor& x, const at::Tensor& weight, const a
   return logits.to(weight.scalar_type());
 }
 
-/// The logits of a chunk live as long as its turn: the backward computes them again.
+/// Keeps no logits: the backward computes them again.
 struct LossFunction : torch::autograd::Function<LossFunction> {
   static at::Tensor forward(AutogradContext* context, const at::Tensor& x, const at::Tensor& weight,
                             const at::Tensor& labels, std::int64_t first_id,
@@ -139,7 +140,7 @@ struct LossFunction : torch::autograd::Function<LossFunction> {
       chunks.push_back(
           SumsOf(LogitsOf(x.narrow(0, row, rows), weight), labels.narrow(0, row, rows), first_id));
     };
-    ForEachChunk(x.size(0), weight.size(0), add);
+    ForEachChunk(x.size(0), weight, add);
     if (chunks.empty()) add(0, 0);
     const at::Tensor sums = SumsOfAll(Joined(chunks), labels, *group, *predictions);
     context->save_for_backward({x, weight, labels, sums});
@@ -158,29 +159,29 @@ struct LossFunction : torch::autograd::Function<LossFunction> {
     const auto for_chunks = [x, weight, labels = saved[2], sums = saved[3],
                              first_id = context->saved_data["first_id"].toInt(),
                              loss_gradient = gradients[0]](const auto& use) {
-      ForEachChunk(x.size(0), weight.size(0), [&](std::int64_t row, std::int64_t rows) {
-        const at::Tensor of = x.narrow(0, row, rows);
-        use(LogitsGradient(of, weight, labels.narrow(0, row, rows), first_id,
+      ForEachChunk(x.size(0), weight, [&](std::int64_t row, std::int64_t rows) {
+        const at::Tensor part = x.narrow(0, row, rows);
+        use(LogitsGradient(part, weight, labels.narrow(0, row, rows), first_id,
                            sums.narrow(1, row, rows), loss_gradient),
-            of, row);
+            part, row);
       });
     };
-    const auto add_to_weight = [weight](const at::Tensor& logits_gradient, const at::Tensor& of) {
-      AddProduct(weight.mutable_grad(), logits_gradient.t(), of);
+    const auto add_to_weight = [weight](const at::Tensor& logits_gradient, const at::Tensor& part) {
+      AddProduct(weight.mutable_grad(), logits_gradient.t(), part);
     };
     // Deferred work computes the logits a third time, rather than keep all of them.
-    const bool later = weight.requires_grad() && (!wants_x || WeightsAreDeferred());
+    const bool separately = weight.requires_grad() && (!wants_x || WeightsAreDeferred());
     if (wants_x) {
-      for_chunks([&](const at::Tensor& logits_gradient, const at::Tensor& of, std::int64_t row) {
-        x_gradient.narrow(0, row, of.size(0)).copy_(Product(logits_gradient, weight));
-        if (weight.requires_grad() && !later) add_to_weight(logits_gradient, of);
+      for_chunks([&](const at::Tensor& logits_gradient, const at::Tensor& part, std::int64_t row) {
+        x_gradient.narrow(0, row, part.size(0)).copy_(Product(logits_gradient, weight));
+        if (weight.requires_grad() && !separately) add_to_weight(logits_gradient, part);
       });
       Held<TensorGroup>(context, "group")->AllReduce(x_gradient);
     }
-    if (later) {
+    if (separately) {
       RunOrDefer([for_chunks, add_to_weight] {
-        for_chunks([&](const at::Tensor& logits_gradient, const at::Tensor& of, std::int64_t) {
-          add_to_weight(logits_gradient, of);
+        for_chunks([&](const at::Tensor& logits_gradient, const at::Tensor& part, std::int64_t) {
+          add_to_weight(logits_gradient, part);
         });
       });
     }

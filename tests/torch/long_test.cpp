@@ -14,7 +14,9 @@ namespace {
 constexpr std::int64_t kTokens = 1100;
 constexpr std::int64_t kVocab = 20'000;
 
-/// An encoder of 26 x 26 patches, without a mask, and a language model.
+using Gradients = std::map<std::string, std::vector<double>>;
+
+/// An encoder whose 676 patches all see each other, and a language model.
 Config LongConfig(std::int64_t kv_heads) {
   Config config = SmallConfig();
   auto& vit = ModuleOf(config, "vision").As<VitConfig>();
@@ -56,13 +58,20 @@ Inputs LongInputs(const Config& config) {
   return inputs;
 }
 
-std::map<std::string, std::vector<double>> GradientsOf(const Reference& reference) {
-  std::map<std::string, std::vector<double>> gradients;
+Gradients GradientsOf(const Reference& reference) {
+  Gradients gradients;
   for (const TensorPiece& piece : reference.Tensors(TensorKind::kGradient)) {
     const auto* values = piece.value.as<double>();
     gradients[piece.name].assign(values, values + piece.value.num_elements());
   }
   return gradients;
+}
+
+Gradients GradientsOf(const Config& config, const Inputs& inputs) {
+  Job job(config);
+  job.Train({inputs}, kScale);
+  job.ReduceGradients();
+  return job.Tensors(TensorKind::kGradient);
 }
 
 TEST_CASE("attention in many blocks and logits in many chunks follow the reference", "[torch]") {
@@ -87,6 +96,19 @@ TEST_CASE("attention in many blocks and logits in many chunks follow the referen
       CHECK(Difference(gradients, job.Tensors(TensorKind::kGradient)) < kExact);
     }
   }
+}
+
+TEST_CASE("many blocks are close in shorter types, and computed again to the same bits",
+          "[torch]") {
+  Config config = LongConfig(2);
+  const Inputs inputs = LongInputs(config);
+  const Gradients exact = GradientsOf(config, inputs);
+  for (ModuleConfig& module : config.modules) module.recompute = Recompute::kAttention;
+  CHECK(GradientsOf(config, inputs) == exact);
+  config.run.precision = Precision::kFloat32;
+  CHECK(Difference(exact, GradientsOf(config, inputs)) < 1e-5);
+  config.run.precision = Precision::kBFloat16;
+  CHECK(Difference(exact, GradientsOf(config, inputs)) < 0.15);
 }
 
 }  // namespace
