@@ -56,7 +56,24 @@ struct Collective {
   std::byte* output = nullptr;
   std::span<const std::size_t> send_bytes = {};     ///< of an all-to-all, one per member
   std::span<const std::size_t> receive_bytes = {};  ///< likewise
+
+  // What the functions of Communicator of the same names do.
+  static Collective Broadcast(void* data, std::size_t num_bytes, int root);
+  static Collective AllReduce(void* data, std::int64_t count, DType dtype, ReduceOp op);
+  static Collective AllGather(const void* input, std::size_t num_bytes, void* output);
+  static Collective ReduceScatter(const void* input, std::int64_t count, DType dtype, ReduceOp op,
+                                  void* output);
+  static Collective AllToAll(const void* input, std::span<const std::size_t> send_bytes,
+                             void* output, std::span<const std::size_t> receive_bytes);
 };
+
+/// The sizes of an all-to-all in which member `rank` of `size` sends to the next one and receives
+/// from the one before, in a ring.
+struct RingSizes {
+  std::vector<std::size_t> send_bytes;
+  std::vector<std::size_t> receive_bytes;
+};
+RingSizes RingSizesOf(int rank, int size, std::size_t sent_bytes, std::size_t received_bytes);
 
 /// One member's view of a group; used on that member's thread only.
 class Communicator {
@@ -85,6 +102,9 @@ class Communicator {
   /// size that p sends to this member; a difference throws std::invalid_argument. Zero is legal.
   void AllToAll(const void* input, std::span<const std::size_t> send_bytes, void* output,
                 std::span<const std::size_t> receive_bytes);
+  /// `input` goes to the next member, and what the one before sends arrives in `output`: an
+  /// all-to-all. The first comes after the last. `received_bytes` must be what that one sends.
+  void PassOn(const void* input, std::size_t sent_bytes, void* output, std::size_t received_bytes);
 };
 
 /// Makes the communicators of all members of one group inside this process. Result[i] is the view
