@@ -1,7 +1,10 @@
 #include "modules/torch/score_kernels.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
+#include <limits>
+#include <type_traits>
 
 // One binary has the loops for every CPU that it may run on.
 #if defined(__x86_64__) && defined(__GLIBC__) && __GNUC__ >= 12 && !defined(TROUPE_SANITIZED)
@@ -16,12 +19,20 @@
 namespace troupe {
 namespace {
 
-/// e^x for x <= 0. What is too small to matter is as small as glibc's vector function can do: below
-/// that it takes the numbers one by one.
+/// e^x for x <= 0. Below its bound glibc's vector function takes numbers one by one. Where x is not
+/// a number, the bound may come out.
 template <class T>
 TROUPE_INLINED T Exponential(T x) {
   constexpr T kLeast = sizeof(T) == sizeof(float) ? T(-80) : T(-700);
   return std::exp(x < kLeast ? kLeast : x);
+}
+
+/// The flags of this file let the compiler assume that every number is finite, so only bits tell.
+template <class T>
+TROUPE_INLINED bool IsFinite(T x) {
+  using Bits = std::conditional_t<sizeof(T) == sizeof(float), std::uint32_t, std::uint64_t>;
+  constexpr Bits kExponent = std::bit_cast<Bits>(std::numeric_limits<T>::infinity());
+  return (std::bit_cast<Bits>(x) & kExponent) != kExponent;
 }
 
 /// Calls `visit(batch, row, its scores, how many of them it sees)`.
@@ -47,9 +58,13 @@ TROUPE_INLINED void Exponentiate(const ScoreBlock& block, T* scores, RowState<T>
                T& maximum = maxima.of_first_row[n * maxima.stride + r];
                T& sum = sums.of_first_row[n * sums.stride + r];
                T largest = maximum;
-               for (std::int64_t j = 0; j < seen; ++j)
+               T total = 0;
+               for (std::int64_t j = 0; j < seen; ++j) {
                  largest = row[j] > largest ? row[j] : largest;
-               T added = 0;
+                 total += row[j];
+               }
+               // What is not finite makes the whole row so.
+               T added = IsFinite(total) ? T(0) : std::numeric_limits<T>::quiet_NaN();
                for (std::int64_t j = 0; j < seen; ++j) {
                  row[j] = Exponential(row[j] - largest);
                  added += row[j];

@@ -1,5 +1,6 @@
 // Sequences, and vocabularies, of several blocks.
 #include <cmath>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -109,6 +110,37 @@ TEST_CASE("many blocks are close in shorter types, and computed again to the sam
   CHECK(Difference(exact, GradientsOf(config, inputs)) < 1e-5);
   config.run.precision = Precision::kBFloat16;
   CHECK(Difference(exact, GradientsOf(config, inputs)) < 0.15);
+}
+
+/// Operations of the library throw where the loss is not finite.
+bool HasFiniteLoss(Job& job, const Inputs& inputs) {
+  try {
+    return std::isfinite(job.Evaluate(inputs).loss);
+  } catch (const std::exception&) {
+    return false;
+  }
+}
+
+TEST_CASE("a score that is not finite makes the loss so", "[torch]") {
+  // The query reaches the loss through scores alone.
+  Config config = SmallConfig();
+  config.run.precision = GENERATE(Precision::kFloat32, Precision::kFloat64);
+  const bool portable = GENERATE(false, true);
+  const double bad =
+      GENERATE(std::numeric_limits<double>::quiet_NaN(), std::numeric_limits<double>::infinity());
+  CAPTURE(portable, bad);
+  Job job(config, /*split=*/false, portable);
+  const Inputs inputs = MakeInputs(config, {0, 0}, 1);
+  CHECK(HasFiniteLoss(job, inputs));
+  for (const TensorPiece& piece : job.Program("language").Tensors(TensorKind::kParameter)) {
+    if (piece.name != "language.layers.0.self_attn.q_proj.weight") continue;
+    if (config.run.precision == Precision::kFloat32) {
+      piece.value.as<float>()[3] = static_cast<float>(bad);
+    } else {
+      piece.value.as<double>()[3] = bad;
+    }
+  }
+  CHECK_FALSE(HasFiniteLoss(job, inputs));
 }
 
 }  // namespace
