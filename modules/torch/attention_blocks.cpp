@@ -1,6 +1,5 @@
 #include "modules/torch/attention_blocks.hpp"
 
-#include <ATen/Dispatch.h>
 #include <algorithm>
 
 #include "modules/torch/score_kernels.hpp"
@@ -126,7 +125,7 @@ void AddScores(const at::Tensor& scores, const Block& block, const BlockPlan& pl
   });
 }
 
-void AddScoresPortably(at::Tensor scores, const Block& block, const at::Tensor& hidden,
+void AddScoresPortably(const at::Tensor& scores, const Block& block, const at::Tensor& hidden,
                        const at::Tensor& maxima, const at::Tensor& sums, const at::Tensor& out) {
   if (hidden.defined()) scores.masked_fill_(hidden, kHiddenScore);
   const at::Tensor before = block.RowsOf(maxima);
@@ -148,9 +147,9 @@ void ScoreGradients(const at::Tensor& scores, const at::Tensor& gradients, const
   });
 }
 
-void ScoreGradientsPortably(at::Tensor scores, at::Tensor gradients, const Block& block,
-                            const at::Tensor& hidden, const at::Tensor& log_sums,
-                            const at::Tensor& dots) {
+void ScoreGradientsPortably(const at::Tensor& scores, const at::Tensor& gradients,
+                            const Block& block, const at::Tensor& hidden,
+                            const at::Tensor& log_sums, const at::Tensor& dots) {
   if (hidden.defined()) scores.masked_fill_(hidden, kHiddenScore);
   scores.sub_(block.RowsOf(log_sums).unsqueeze(2)).exp_();
   gradients.sub_(block.RowsOf(dots).unsqueeze(2)).mul_(scores);

@@ -1,6 +1,5 @@
 #include "modules/torch/attention_heads.hpp"
 
-#include <ATen/Dispatch.h>
 #include <cmath>
 
 #include "modules/torch/row_kernels.hpp"

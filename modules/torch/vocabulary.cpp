@@ -80,7 +80,7 @@ struct RowSums {
   at::Tensor picked;    ///< the label's logit; 0: the label is another rank's
 };
 
-RowSums SumsOf(at::Tensor logits, const at::Tensor& labels, std::int64_t first_id) {
+RowSums SumsOf(const at::Tensor& logits, const at::Tensor& labels, std::int64_t first_id) {
   RowSums row;
   std::tie(row.maxima, row.first_id) = logits.max(1);
   row.first_id.add_(first_id);
