@@ -1,4 +1,4 @@
-// Collectives that run beside their member's own work.
+// Collectives that run on a thread of their own while their member goes on.
 #pragma once
 
 #include <condition_variable>
@@ -15,15 +15,15 @@
 
 namespace troupe {
 
-/// One member's view of a group whose operations are started and waited for. They run one after the
-/// other in the order in which this member started them, which must be the same on all members.
-/// Used on that member's thread only; a thread of its own makes the calls, so the group must be one
-/// that nobody else calls.
+/// One member's view of a group whose operations are started and waited for. They run in the order
+/// in which this member started them, one at a time, on a thread of this object. The order must be
+/// the same on all members. Its functions are called on the member's thread only.
 class StartedGroup {
  public:
   /// Of the operations of this member, from 1.
   using Number = std::uint64_t;
 
+  /// Takes the member's only view of the group.
   explicit StartedGroup(std::unique_ptr<Communicator> group);
   /// Drops what has not begun. Ends with the operation in progress: when all members have come to
   /// it, one has left, or the group's signal is raised.

@@ -128,9 +128,8 @@ at::Tensor EncoderLayers::Run(at::Tensor rows) const {
   plan->portable = portable_;
   for (const Layer& layer : layers_) {
     const auto run = [this, &layer, plan](const at::Tensor& x) { return RunLayer(x, layer, plan); };
-    rows = recompute_ == Recompute::kFull
-               ? Recomputed(rows, AnyTrained({&layer.qkv, &layer.out, &layer.fc1, &layer.fc2}), run)
-               : run(rows);
+    rows = RunPart(recompute_ == Recompute::kFull, rows,
+                   AnyTrained({&layer.qkv, &layer.out, &layer.fc1, &layer.fc2}), run);
   }
   return rows;
 }
@@ -151,9 +150,8 @@ at::Tensor EncoderLayers::RunLayer(const at::Tensor& rows, const Layer& layer,
   const auto attention = [this, &layer, plan](const at::Tensor& x) {
     return RunAttention(x, layer, plan);
   };
-  const at::Tensor heads = recompute_ == Recompute::kAttention
-                               ? Recomputed(rows, AnyTrained({&layer.qkv}), attention)
-                               : attention(rows);
+  const at::Tensor heads =
+      RunPart(recompute_ == Recompute::kAttention, rows, layer.qkv.trained(), attention);
   const at::Tensor middle = rows + Linear(heads, layer.out, LinearCut::kInputs, group_);
   const at::Tensor wide =
       Linear(ApplyNorm(middle, layer.norm2), layer.fc1, LinearCut::kOutputs, group_);

@@ -103,10 +103,8 @@ at::Tensor Llama::RunLayers(at::Tensor rows, std::int64_t num_samples, std::int6
     const auto run = [this, &layer, attend](const at::Tensor& x) {
       return RunLayer(x, layer, attend);
     };
-    rows = recompute_ == Recompute::kFull
-               ? Recomputed(rows, AnyTrained({&layer.qkv, &layer.out, &layer.gate_up, &layer.down}),
-                            run)
-               : run(rows);
+    rows = RunPart(recompute_ == Recompute::kFull, rows,
+                   AnyTrained({&layer.qkv, &layer.out, &layer.gate_up, &layer.down}), run);
   }
   return rows;
 }
@@ -158,9 +156,8 @@ at::Tensor Llama::RunLayer(const at::Tensor& rows, const Layer& layer,
   const auto attention = [this, &layer, attend](const at::Tensor& x) {
     return RunAttention(x, layer, attend);
   };
-  const at::Tensor heads = recompute_ == Recompute::kAttention
-                               ? Recomputed(rows, AnyTrained({&layer.qkv}), attention)
-                               : attention(rows);
+  const at::Tensor heads =
+      RunPart(recompute_ == Recompute::kAttention, rows, layer.qkv.trained(), attention);
   const at::Tensor middle = rows + Linear(heads, layer.out, LinearCut::kInputs, group_);
   const at::Tensor gate_up = Linear(RmsNorm(middle, layer.norm2, config_.norm_epsilon, numerics_),
                                     layer.gate_up, LinearCut::kOutputs, group_);

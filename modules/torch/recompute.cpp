@@ -41,9 +41,9 @@ struct RecomputedFunction : torch::autograd::Function<RecomputedFunction> {
 
 }  // namespace
 
-at::Tensor Recomputed(const at::Tensor& x, const at::Tensor& weight,
-                      std::function<at::Tensor(const at::Tensor&)> part) {
-  if (!c10::GradMode::is_enabled()) return part(x);
+at::Tensor RunPart(bool recompute, const at::Tensor& x, const at::Tensor& weight,
+                   std::function<at::Tensor(const at::Tensor&)> part) {
+  if (!recompute || !c10::GradMode::is_enabled()) return part(x);
   auto kept = c10::make_intrusive<Part>();
   kept->run = std::move(part);
   kept->dropout_rows = DropoutScope::Rows();

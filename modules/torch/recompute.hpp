@@ -7,11 +7,11 @@
 
 namespace troupe {
 
-/// part(x), of which nothing but x is kept. `part` must give the same bits every time, and call the
+/// part(x). If `recompute`, nothing but x is kept of it. Then `part` must give the same bits every time, and call the
 /// same collectives, which then run again in the backward. `weight` is any of the parameters that
 /// `part` uses, one that trains if any does: it makes the backward come even where x needs no
-/// gradient. Without grad mode it is part(x).
-at::Tensor Recomputed(const at::Tensor& x, const at::Tensor& weight,
-                      std::function<at::Tensor(const at::Tensor&)> part);
+/// gradient.
+at::Tensor RunPart(bool recompute, const at::Tensor& x, const at::Tensor& weight,
+                   std::function<at::Tensor(const at::Tensor&)> part);
 
 }  // namespace troupe

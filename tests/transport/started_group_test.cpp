@@ -186,7 +186,7 @@ TEST_CASE("a wait ends with the failure of its operation or of one before it") {
   REQUIRE(outcomes == std::vector<std::string>{"aborted: a test", "aborted: a test", "ok"});
 }
 
-TEST_CASE("members that start other operations are told which") {
+TEST_CASE("members whose operations differ get an error that names both") {
   const auto outcomes = RunGroup(2, [](Communicator& group) {
     StartedGroup started(std::make_unique<Lent>(group));
     double value = 1.0;
