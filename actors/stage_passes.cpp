@@ -203,7 +203,10 @@ void EndBackward(StageState& s, std::int64_t unit, const FromSet<BackwardDone>& 
 void StartBackward(StagePointer self, std::int64_t unit) {
   StageState& s = self->state;
   const StageState::Flight& flight = s.flights.at(unit);
-  const BackwardPass pass{unit, {}, s.config.rule.splits_backward};
+  const BackwardPass pass{.unit = unit,
+                          .gradients = {},
+                          .split_weights = s.config.rule.splits_backward,
+                          .last = unit + 1 == s.counters.horizon};
   RunOnDevices<BackwardDone>(
       self,
       [&](std::size_t shard) {

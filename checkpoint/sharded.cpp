@@ -25,9 +25,21 @@ constexpr std::size_t kShownDigits = 12;
 constexpr std::array<TensorKind, 3> kStored = {TensorKind::kParameter, TensorKind::kFirstMoment,
                                                TensorKind::kSecondMoment};
 
-std::string StoredName(TensorKind kind, const std::string& name) {
-  return ToString(kind) + "/" + name;
-}
+/// Separates a tensor's name from the number of its piece, from the second piece in a file on.
+constexpr char kPieceMark = '#';
+
+/// The names under which the pieces of a program are stored.
+class StoredNames {
+ public:
+  std::string Next(TensorKind kind, const std::string& name) {
+    const std::string stored = ToString(kind) + "/" + name;
+    const int number = numbers_[stored]++;
+    return number == 0 ? stored : stored + kPieceMark + std::to_string(number);
+  }
+
+ private:
+  std::map<std::string, int> numbers_;
+};
 
 /// The place of a piece as text. Reading compares this text with the stored one.
 std::string PlaceOf(const TensorPiece& piece) {
@@ -45,10 +57,11 @@ struct Wanted {
 
 std::vector<Wanted> AllWanted(const StageProgram& program) {
   std::vector<Wanted> all;
+  StoredNames names;
   for (const TensorKind kind : kStored) {
     for (TensorPiece& piece : program.Tensors(kind)) {
       if (piece.in_folder) continue;
-      std::string stored_name = StoredName(kind, piece.name);
+      std::string stored_name = names.Next(kind, piece.name);
       const DType type = piece.value.dtype();
       all.push_back({.kind = kind,
                      .piece = std::move(piece),
@@ -282,7 +295,7 @@ std::optional<StoredPlace> ParseStoredPlace(const SafetensorsReader& file,
   });
   if (kind == kStored.end()) return std::nullopt;
   place.kind = *kind;
-  place.name = stored_name.substr(slash + 1);
+  place.name = stored_name.substr(slash + 1, stored_name.rfind(kPieceMark) - slash - 1);
   const auto found = file.metadata().find(stored_name);
   const auto json = ParseOwnJson(found == file.metadata().end() ? "" : found->second);
   const Shape& shape = file.Find(stored_name)->shape;
@@ -319,11 +332,12 @@ std::shared_ptr<const SafetensorsReader> OpenShardFile(const std::string& folder
 std::string WriteShard(const StageProgram& program, const ShardAddress& shard,
                        const std::string& folder, std::int64_t step) {
   std::vector<NamedTensor> tensors;
+  StoredNames names;
   Metadata metadata = {{"shard", ShardName(shard)}, {"step", std::to_string(step)}};
   for (const TensorKind kind : kStored) {
     for (const TensorPiece& piece : program.Tensors(kind)) {
       if (!piece.owner || piece.in_folder) continue;
-      const std::string name = StoredName(kind, piece.name);
+      const std::string name = names.Next(kind, piece.name);
       metadata[name] = PlaceOf(piece);
       tensors.push_back({.name = name, .value = piece.value});
     }

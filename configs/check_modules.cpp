@@ -187,9 +187,31 @@ void CheckOwnRates(const OptimizerOverride& own, const OptimizerOverride& inheri
                     NumberText(high));
 }
 
+/// Checks that the instances of a module's optimizer divide its replicas.
+static void CheckInstances(const Config& config, const ModuleConfig& module, Report& report) {
+  const OptimizerOverride& own = module.optimizer;
+  if (module.inline_in) {
+    report.Expect(!own.shard && !own.instances,
+                  {KeyOf(module, own.shard ? "optimizer.shard" : "optimizer.instances")},
+                  "expected no value, as the module shares the ranks of " +
+                      Quoted(*module.inline_in) + ", whose replicas divide the state");
+    return;
+  }
+  const bool shards = own.shard.value_or(config.optimizer.shard) == OptimizerShard::kData;
+  if (!shards || !module.model->computes()) return;
+  const std::int64_t instances = own.instances.value_or(config.optimizer.instances);
+  const std::string own_key = KeyOf(module, "optimizer.instances");
+  report.Expect(module.layout.dp % instances == 0,
+                {own.instances ? own_key : "optimizer.instances", KeyOf(module, "layout.dp")},
+                "expected a divisor of " + KeyOf(module, "layout.dp") + " = " +
+                    std::to_string(module.layout.dp) + ", got " + std::to_string(instances) +
+                    (own.instances ? "" : "; " + own_key + " may state another number"));
+}
+
 void CheckModules(const Config& config, Report& report) {
   for (const auto& module : config.modules) {
     CheckOwnRates(module.optimizer, {}, KeyOf(module, "optimizer"), config, report);
+    CheckInstances(config, module, report);
     if (!report.Good({KeyOf(module, "kind")})) continue;
     ConfigModuleCheck check(config, module, report);
     module.model->Check(check);

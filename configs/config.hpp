@@ -126,11 +126,19 @@ struct InputConfig {
   friend bool operator==(const InputConfig&, const InputConfig&) = default;
 };
 
+/// Which replicas hold the moments of a parameter, and its master where it has one.
+enum class OptimizerShard {
+  kNone,  ///< all
+  kData   ///< one of each optimizer instance: the data-parallel replicas divide them (ZeRO-1)
+};
+
 /// Values of one module or projector that override [optimizer].
 struct OptimizerOverride {
   std::optional<double> learning_rate = {};
   std::optional<double> min_learning_rate = {};
   std::optional<double> weight_decay = {};
+  std::optional<OptimizerShard> shard = {};    ///< of a module only, not of a projector
+  std::optional<std::int64_t> instances = {};  ///< likewise
   friend bool operator==(const OptimizerOverride&, const OptimizerOverride&) = default;
 };
 
@@ -248,6 +256,9 @@ struct OptimizerConfig {
   /// Parameters with one of these traits do not decay.
   Traits no_decay = {Trait::kBias, Trait::kNorm, Trait::kClassEmbedding};
   double clip_norm = 1.0;  ///< 0 = no clipping
+  OptimizerShard shard = OptimizerShard::kNone;
+  /// With kData: groups of replicas that each hold one full set of the state.
+  std::int64_t instances = 1;
   friend bool operator==(const OptimizerConfig&, const OptimizerConfig&) = default;
 };
 

@@ -127,6 +127,11 @@ static Refused RefuseWord(const KeySpec& key, const TomlValue& value) {
                                       WordHint(key, value.string)};
 }
 
+template <class Value>
+static constexpr bool kIsOptionalWord = false;
+template <class Enum>
+static constexpr bool kIsOptionalWord<std::optional<Enum>> = std::is_enum_v<Enum>;
+
 static Refused ReadWord(const KeySpec& key, const TomlValue& value, const Slot& slot) {
   if (!value.Is(Kind::kString)) return Refuse(key, value);
   const auto found = std::ranges::find(key.words, value.string);
@@ -137,8 +142,8 @@ static Refused ReadWord(const KeySpec& key, const TomlValue& value, const Slot& 
       [&](const auto& field) {
         using Value = std::remove_pointer_t<std::remove_cvref_t<decltype(field)>>;
         if constexpr (std::is_enum_v<Value>) *field = static_cast<Value>(index);
-        if constexpr (std::same_as<Value, std::optional<ImageFit>>) {
-          *field = static_cast<ImageFit>(index);
+        if constexpr (kIsOptionalWord<Value>) {
+          *field = static_cast<typename Value::value_type>(index);
         }
         if constexpr (std::same_as<Value, EnumField>) field.set(static_cast<std::size_t>(index));
         if constexpr (std::same_as<Value, Model>) {

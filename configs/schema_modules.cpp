@@ -96,6 +96,9 @@ std::vector<KeySpec> ModuleKeys() {
         "The linear layers with an adapter: \"q\", \"k\", \"v\" and \"o\" of attention, and of the "
         "MLP \"gate\", \"up\" and \"down\", or \"fc1\" and \"fc2\" of an encoder."}});
   AddOverrideKeys(keys, "modules.*.optimizer");
+  Add(keys, {"modules.*.optimizer"},
+      {{"shard", &OptimizerOverride::shard, Words{"none", "data"}, "As in `[optimizer]`."},
+       {"instances", &OptimizerOverride::instances, kCount, "As in `[optimizer]`."}});
   return keys;
 }
 

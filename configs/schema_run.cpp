@@ -124,7 +124,14 @@ std::vector<KeySpec> RunKeys() {  // NOLINT(readability-function-size): a table
         "Parameters that do not decay: biases, weights and biases of norms, the class embedding, "
         "embeddings of tokens and positions."},
        {"clip_norm", &OptimizerConfig::clip_norm, kNotNegative, kTuning,
-        "Largest norm of all gradients together; 0 = no clipping."}});
+        "Largest norm of all gradients together; 0 = no clipping."},
+       {"shard", &OptimizerConfig::shard, Words{"none", "data"},
+        "Which replicas hold the moments, and with bfloat16 the masters. \"none\": all of them; "
+        "\"data\": those of one instance divide them (ZeRO-1, docs/parallelism.md). The numbers "
+        "are the same."},
+       {"instances", &OptimizerConfig::instances, kCount,
+        "With `shard` = \"data\": groups of replicas that each hold one full set of moments; "
+        "divides dp."}});
   Add(keys, {"data"},
       {{"format", &DataConfig::format, Words{"llava"},
         "A list of rows like {id, image, conversations}, with the image files in its folder: JSON, "

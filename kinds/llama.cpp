@@ -236,8 +236,10 @@ ExtraCosts LlamaConfig::extra_costs() const {
 void LlamaConfig::AddParameters(const StagePlace& stage, ParameterList& list) const {
   if (stage.first) AddEmbedding(*this, stage, list);
   for (std::int64_t layer = stage.layers.begin; layer < stage.layers.end; ++layer) {
+    list.SetLayer(layer);
     AddLayer(*this, "layers." + std::to_string(layer), list);
   }
+  list.SetLayer(std::nullopt);
   if (!stage.last) return;
   list.AddNormWeight("norm", hidden);
   if (!tied_head) {

@@ -92,8 +92,11 @@ struct ParameterSpec {
   std::int64_t kv_heads = 0;  ///< with kKeyValueRows
   std::string part = {};      ///< the module or projector that it belongs to
   Traits traits = {};
-  std::optional<LinearRole> role = {};  ///< of a linear weight that an adapter may stand beside
-  std::string adapts = {};              ///< of an adapter's weight: the name of the other weight
+  std::optional<LinearRole> role = {};     ///< of a linear weight that an adapter may stand beside
+  std::string adapts = {};                 ///< of an adapter's weight: the name of the other weight
+  std::optional<std::int64_t> layer = {};  ///< of its part; unset: before or after the layers
+  bool unrounded =
+      false;  ///< passes read it in the type of the state, even if products are shorter
   bool frozen = false;
   bool from_folder = false;  ///< starts from a Hugging Face folder, not from `initial`
   bool tied_copy = false;    ///< the head's copy of an embedding that another stage owns
@@ -139,13 +142,18 @@ class ParameterList {
     spec.role = role;
     return spec;
   }
+  /// Adds the weight of an RMSNorm.
   void AddNormWeight(const std::string& name, std::int64_t hidden, Cut cut = Cut::kNone) {
-    Add(name + ".weight", {hidden}, {Trait::kNorm}, cut).initial = Initial::kOnes;
+    ParameterSpec& spec = Add(name + ".weight", {hidden}, {Trait::kNorm}, cut);
+    spec.initial = Initial::kOnes;
+    spec.unrounded = true;
   }
   void AddLayerNorm(const std::string& name, std::int64_t hidden) {
-    AddNormWeight(name, hidden);
+    Add(name + ".weight", {hidden}, {Trait::kNorm}, Cut::kNone).initial = Initial::kOnes;
     AddBias(name, hidden).traits.Add(Trait::kNorm);
   }
+  /// Parameters that are added from now on belong to this layer.
+  void SetLayer(std::optional<std::int64_t> layer) { layer_ = layer; }
 
  private:
   /// Adds a parameter that starts at zero.
@@ -155,12 +163,14 @@ class ParameterList {
                                              .cut = cut,
                                              .part = part_,
                                              .traits = traits,
+                                             .layer = layer_,
                                              .frozen = frozen_});
   }
 
   std::vector<ParameterSpec>& specs_;
   std::string part_;
   bool frozen_;
+  std::optional<std::int64_t> layer_;
 };
 
 }  // namespace troupe

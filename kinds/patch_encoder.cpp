@@ -246,6 +246,7 @@ void PatchEncoder::AddParameters(const StagePlace& stage, ParameterList& list) c
   for (std::int64_t layer = stage.layers.begin; layer < stage.layers.end; ++layer) {
     const std::string prefix = "encoder.layers." + std::to_string(layer);
     const std::string attention = prefix + ".self_attn.";
+    list.SetLayer(layer);
     list.AddLayerNorm(prefix + ".layer_norm1", hidden);
     using enum LinearRole;
     for (const auto& [name, role] :
@@ -263,6 +264,7 @@ void PatchEncoder::AddParameters(const StagePlace& stage, ParameterList& list) c
     list.AddWeight(prefix + ".mlp.fc2", kFc2, hidden, mlp_hidden, Cut::kColumns, residual);
     list.AddBias(prefix + ".mlp.fc2", hidden);
   }
+  list.SetLayer(std::nullopt);
   if (stage.last && final_norm) list.AddLayerNorm("post_layernorm", hidden);
 }
 

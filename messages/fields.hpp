@@ -45,7 +45,9 @@ inline auto Fields(ForwardPass& x) {
 }
 inline auto Fields(ReducedGradients& x) { return std::tie(x.squared_norm, x.squared_norms); }
 inline auto Fields(ForwardResult& x) { return std::tie(x.outputs, x.loss); }
-inline auto Fields(BackwardPass& x) { return std::tie(x.unit, x.gradients, x.split_weights); }
+inline auto Fields(BackwardPass& x) {
+  return std::tie(x.unit, x.gradients, x.split_weights, x.last);
+}
 inline auto Fields(BackwardResult& x) { return std::tie(x.gradients); }
 inline auto Fields(UpdateStep& x) { return std::tie(x.step, x.clip_coefficient, x.schedule); }
 inline auto Fields(TensorPiece& x) {

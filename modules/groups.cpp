@@ -25,10 +25,10 @@ void ForEachShard(const ModuleConfig& module, Visit visit) {
   }
 }
 
-/// `count` coordinates from `at` on along one axis.
-std::vector<Coordinates> Along(Coordinates at, int Coordinates::*axis, int count) {
+/// `count` coordinates from `at` on along one axis, `step` apart.
+std::vector<Coordinates> Along(Coordinates at, int Coordinates::*axis, int count, int step = 1) {
   std::vector<Coordinates> members;
-  for (int i = 0; i < count; ++i, ++(at.*axis)) members.push_back(at);
+  for (int i = 0; i < count; ++i, at.*axis += step) members.push_back(at);
   return members;
 }
 
@@ -55,7 +55,8 @@ GroupTable::GroupTable(const Config& config, const ProcessPlan& processes, DataP
                        const std::shared_ptr<AbortSignal>& abort, GroupWaits* waits) {
   for (const ModuleConfig& module : config.modules) {
     if (!module.inline_in)
-      JoinAll({module, GridOf(config, module), processes, plane, abort, waits});
+      JoinAll({module, ShardingOf(config, module), GridOf(config, module), processes, plane, abort,
+               waits});
   }
 }
 
@@ -95,11 +96,14 @@ void GroupTable::JoinAll(const Peers& peers) {
   const int sharing = KeyValueSharing(module);
   const bool tied = module.head_tied_across_stages();
   ForEachShard(module, [&](const Coordinates& at) {
-    const auto join = [&](const char* kind, View view, int Coordinates::*axis, int count) {
-      Join(peers, kind, view, Along(at, axis, count));
-    };
+    const auto join = [&](const char* kind, View view, int Coordinates::*axis, int count,
+                          int step = 1) { Join(peers, kind, view, Along(at, axis, count, step)); };
     if (at.tp == 0) join("tensor", &ShardGroups::tensor, &Coordinates::tp, layout.tp);
-    if (at.dp == 0) join("data", &ShardGroups::data, &Coordinates::dp, layout.dp);
+    const int shards = peers.sharding.shards;
+    if (at.dp < shards) {
+      join("data", &ShardGroups::data, &Coordinates::dp, peers.sharding.instances, shards);
+    }
+    if (at.dp % shards == 0) join("shards", &ShardGroups::shards, &Coordinates::dp, shards);
     if (at.tp % sharing == 0) {
       join("key-value", &ShardGroups::key_value, &Coordinates::tp, sharing);
     }

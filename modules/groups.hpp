@@ -13,6 +13,7 @@
 #include "configs/config.hpp"
 #include "modules/stage_program.hpp"
 #include "modules/work_queue.hpp"
+#include "plan/optimizer_settings.hpp"
 #include "plan/process_plan.hpp"
 #include "transport/abort_signal.hpp"
 #include "transport/communicator.hpp"
@@ -23,8 +24,11 @@ namespace troupe {
 
 /// The views that one shard has of its groups; a shard without peers has a group of one.
 struct ShardGroups {
-  std::unique_ptr<Communicator> tensor;     ///< the tp ranks of its stage and replica
-  std::unique_ptr<Communicator> data;       ///< the replicas of its stage and tp rank
+  std::unique_ptr<Communicator> tensor;  ///< the tp ranks of its stage and replica
+  /// The replicas of its stage and tp rank that update the same parameters: all of them unless
+  /// optimizer.shard = "data", else one of each instance.
+  std::unique_ptr<Communicator> data;
+  std::unique_ptr<Communicator> shards;     ///< the replicas of its optimizer instance
   std::unique_ptr<Communicator> key_value;  ///< with tp > kv_heads: the ranks that share its heads
   std::unique_ptr<Communicator> summed;     ///< the tp ranks again, for gradients of Cut::kSummed
   std::unique_ptr<Communicator> tied;       ///< with a tied head: [first stage, last stage]
@@ -66,6 +70,7 @@ class GroupTable {
   /// A module and the parts that its groups are made from.
   struct Peers {
     const ModuleConfig& module;
+    StateSharding sharding;
     Grid grid;
     const ProcessPlan& processes;
     DataPlane* plane;

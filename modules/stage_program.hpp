@@ -119,6 +119,8 @@ struct BackwardPass {
   /// Computes only the gradients of the inputs now. The state for those of the weights is kept
   /// until BackwardWeights, which comes for every such unit, in the order of the backwards.
   bool split_weights = false;
+  /// No other of the round follows: with it, or its BackwardWeights, gradients are complete.
+  bool last = false;
 };
 
 struct BackwardResult {

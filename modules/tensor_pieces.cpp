@@ -4,6 +4,7 @@
 #include <cstring>
 #include <map>
 #include <stdexcept>
+#include <utility>
 
 namespace troupe {
 
@@ -49,16 +50,21 @@ bool SamePlace(const TensorPiece& a, const TensorPiece& b) {
 
 namespace {
 
-/// Where the bytes of each piece go.
-using Targets = std::map<std::string, const TensorPiece*>;
+/// The pieces that a program holds, by name and place.
+using Targets = std::map<std::pair<std::string, std::vector<std::int64_t>>, const TensorPiece*>;
 
 [[noreturn]] void Refuse(const std::string& who, const std::string& name, const std::string& why) {
   throw std::invalid_argument(who + ": tensor " + name + ": " + why);
 }
 
-void CheckPiece(const std::string& who, const Targets& held, const TensorPiece& given) {
-  const auto found = held.find(given.name);
-  if (found == held.end()) Refuse(who, given.name, "not in this stage");
+/// Returns the target of a piece.
+const TensorPiece& CheckPiece(const std::string& who, const Targets& held,
+                              const TensorPiece& given) {
+  auto found = held.find({given.name, given.offsets});
+  if (found == held.end()) found = held.lower_bound({given.name, {}});
+  if (found == held.end() || found->first.first != given.name) {
+    Refuse(who, given.name, "not in this stage");
+  }
   const TensorPiece& expected = *found->second;
   if (!given.value.defined() || !given.value.local()) {
     Refuse(who, given.name, "expected " + Describe(expected) + ", got no tensor in this process");
@@ -66,6 +72,7 @@ void CheckPiece(const std::string& who, const Targets& held, const TensorPiece& 
   if (!SamePlace(expected, given)) {
     Refuse(who, given.name, "expected " + Describe(expected) + ", got " + Describe(given));
   }
+  return expected;
 }
 
 }  // namespace
@@ -73,21 +80,23 @@ void CheckPiece(const std::string& who, const Targets& held, const TensorPiece& 
 void OverwritePieces(const std::string& who, const std::vector<TensorPiece>& held,
                      const std::vector<TensorPiece>& given) {
   Targets targets;
-  for (const TensorPiece& piece : held) targets.emplace(piece.name, &piece);
-  std::map<std::string, const TensorPiece*> sources;
+  for (const TensorPiece& piece : held)
+    targets.emplace(std::pair(piece.name, piece.offsets), &piece);
+  std::map<const TensorPiece*, const TensorPiece*> sources;
   for (const TensorPiece& piece : given) {
-    CheckPiece(who, targets, piece);
-    if (!sources.emplace(piece.name, &piece).second) Refuse(who, piece.name, "given twice");
+    if (!sources.emplace(&CheckPiece(who, targets, piece), &piece).second) {
+      Refuse(who, piece.name, "given twice");
+    }
   }
   for (const TensorPiece& piece : held) {
-    if (!piece.in_folder && !sources.contains(piece.name)) {
+    if (!piece.in_folder && !sources.contains(&piece)) {
       Refuse(who, piece.name, "missing, expected " + Describe(piece));
     }
   }
-  for (const auto& [name, source] : sources) {
+  for (const auto& [target, source] : sources) {
     // A program may be given its own pieces, and an empty one may have no memory.
     if (source->value.num_bytes() == 0) continue;
-    std::memmove(targets.at(name)->value.data(), source->value.data(), source->value.num_bytes());
+    std::memmove(target->value.data(), source->value.data(), source->value.num_bytes());
   }
 }
 

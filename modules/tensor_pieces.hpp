@@ -47,7 +47,7 @@ void ForEachRun(const TensorPiece& piece, Visit visit) {
   }
 }
 
-/// Copies the bytes of `given` into the memory of `held`, whose names are unique. `given` must be
+/// Copies the bytes of `given` into the memory of `held`, whose places are unique. `given` must be
 /// the same pieces, in any order, but those in folders may be missing; else nothing is written and std::invalid_argument names the first
 /// that is unknown, given twice, different or missing. `who` begins the text.
 void OverwritePieces(const std::string& who, const std::vector<TensorPiece>& held,

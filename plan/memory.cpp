@@ -5,6 +5,7 @@
 #include <functional>
 #include <utility>
 
+#include "plan/flat_layout.hpp"
 #include "plan/job_plan.hpp"
 #include "plan/layer_split.hpp"
 #include "plan/stage_parts.hpp"
@@ -63,25 +64,23 @@ StageMemory EstimateMemory(const Config& config, const std::string& module, int 
   const ModuleConfig& own = FindModule(config, module);
   const bool mixed = config.run.precision == Precision::kBFloat16;
   const std::size_t element = config.run.precision == Precision::kFloat64 ? 8 : 4;
+  // In an uneven cut the last rank's part is the largest.
+  const ShardAddress last{.module = module, .pp = pp, .tp = own.layout.tp - 1};
+  const FlatLayout flat(StageParameters(config, module, pp), last, own.layout,
+                        ShardingOf(config, own));
+  const auto bytes = [element](std::int64_t elements) {
+    return static_cast<std::size_t>(elements) * element;
+  };
+  const std::int64_t num_rounded = mixed ? flat.num_trained() - flat.num_unrounded() : 0;
+  const std::size_t masters = mixed ? bytes(flat.num_own() - flat.num_own_unrounded()) : 0;
+  const std::size_t frozen = bytes(flat.num_frozen()) / (mixed ? 2 : 1);
   StageMemory memory;
-  std::size_t frozen = 0;  // kept in the type of products alone
-  for (const ParameterSpec& spec : StageParameters(config, module, pp)) {
-    // In an uneven cut the last rank's part is the largest.
-    const ParameterSlice slice = SliceOf(spec, own.layout.tp - 1, own.layout.tp);
-    const std::size_t bytes = static_cast<std::size_t>(NumElements(slice.shape)) * element;
-    if (spec.frozen) {
-      frozen += mixed ? bytes / 2 : bytes;
-      continue;
-    }
-    memory.parameters += bytes;
-    if (mixed) memory.rounded += bytes / 2;
-    memory.gradients += bytes;
-    memory.optimizer += 2 * bytes;
-  }
-  // Forwards use the rounded copies. The masters are only for the update and leave with the
-  // moments.
-  const std::size_t read = (mixed ? memory.rounded : memory.parameters) + frozen;
-  memory.parameters += frozen;
+  memory.parameters = bytes(flat.num_trained() - num_rounded) + masters + frozen;
+  memory.rounded = bytes(num_rounded) / 2;
+  memory.gradients = bytes(flat.num_trained());
+  memory.optimizer = 2 * bytes(flat.num_own());
+  // The masters are only for the update and leave with the moments.
+  const std::size_t read = memory.parameters - masters + memory.rounded;
   if (own.offload == Offload::kParameters) memory.offloaded = read;
   if (own.offload == Offload::kState) memory.offloaded = memory.state();
   const std::int64_t kept = ActivationElements(config, own, pp);

@@ -31,6 +31,15 @@ OptimizerSettings SettingsOf(const Config& config, const std::string& part) {
   return settings;
 }
 
+StateSharding ShardingOf(const Config& config, const ModuleConfig& module) {
+  const int replicas = module.layout.dp;
+  const OptimizerConfig& all = config.optimizer;
+  const bool shards = module.optimizer.shard.value_or(all.shard) == OptimizerShard::kData;
+  if (!shards || !module.model->computes()) return {1, replicas};
+  const auto instances = static_cast<int>(module.optimizer.instances.value_or(all.instances));
+  return {replicas / instances, instances};
+}
+
 double WeightDecayOf(const Config& config, const ParameterSpec& spec) {
   if (spec.traits.Meets(config.optimizer.no_decay)) return 0.0;
   return SettingsOf(config, spec.part).weight_decay;

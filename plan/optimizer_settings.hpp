@@ -25,6 +25,17 @@ struct OptimizerSettings {
 /// std::invalid_argument if there is no such part.
 OptimizerSettings SettingsOf(const Config& config, const std::string& part);
 
+/// How the replicas of a module divide the state of its optimizer. An instance holds all of the
+/// state once; replica dp is in instance dp / shards.
+struct StateSharding {
+  int shards = 1;     ///< replicas of an instance, each with one part
+  int instances = 1;  ///< replicas with the same part
+
+  int IndexOf(int dp) const { return dp % shards; }
+  int InstanceOf(int dp) const { return dp / shards; }
+};
+StateSharding ShardingOf(const Config& config, const ModuleConfig& module);
+
 /// Returns the weight decay of a parameter: 0 if optimizer.no_decay names one of its traits.
 double WeightDecayOf(const Config& config, const ParameterSpec& spec);
 

@@ -90,6 +90,7 @@ void AddAdapters(const ModuleConfig& module, std::size_t first, std::vector<Para
                     .std = InverseRoot(3 * weight.shape[1]),
                     .part = weight.part,
                     .adapts = weight.name,
+                    .layer = weight.layer,
                     .frozen = module.frozen};
     ParameterSpec b{.name = AdapterName(weight.name, AdapterEnd::kOut),
                     .shape = {weight.shape[0], lora.rank},
@@ -97,6 +98,7 @@ void AddAdapters(const ModuleConfig& module, std::size_t first, std::vector<Para
                     .kv_heads = weight.kv_heads,
                     .part = weight.part,
                     .adapts = weight.name,
+                    .layer = weight.layer,
                     .frozen = module.frozen};
     specs.push_back(std::move(a));
     specs.push_back(std::move(b));

@@ -95,7 +95,7 @@ class Communicator {
   /// may be its own position in `output`.
   void AllGather(const void* input, std::size_t num_bytes, void* output);
   /// `output` [count] receives elements [rank*count, (rank+1)*count) of the reduction of every
-  /// member's `input` [size * count].
+  /// member's `input` [size * count]. `output` may be its own position in `input`.
   void ReduceScatter(const void* input, std::int64_t count, DType dtype, ReduceOp op, void* output);
   /// Piece p of `input` (send_bytes[p] long, pieces packed in rank order) goes to member p. The
   /// pieces from all members arrive in `output`, packed in rank order. receive_bytes[p] must be the

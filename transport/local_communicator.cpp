@@ -101,7 +101,7 @@ void LocalCommunicator::PointAt(std::size_t offset) {
 
 void LocalCommunicator::ReduceTo(std::byte* output, std::size_t offset, const GroupCall& call) {
   PointAt(offset);
-  Reduce(sources_, call.count, call.dtype, call.op, output);
+  ReduceOver(sources_, call.count, call.dtype, call.op, output);
 }
 
 // Each member reduces one slice of all members' data. No other member touches that slice, so the

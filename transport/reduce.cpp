@@ -135,4 +135,21 @@ void Reduce(std::span<const std::byte* const> inputs, std::int64_t count, DType 
   }
 }
 
+void ReduceOver(std::vector<const std::byte*> inputs, std::int64_t count, DType dtype, ReduceOp op,
+                std::byte* output) {
+  if (std::ranges::find(inputs, output) == inputs.end()) {
+    return Reduce(inputs, count, dtype, op, output);
+  }
+  const auto block = static_cast<std::int64_t>(kReduceBlockBytes / SizeOf(dtype));
+  alignas(kCacheLineBytes) std::byte sums[kReduceBlockBytes];
+  for (std::int64_t begin = 0; begin < count; begin += block) {
+    const std::int64_t size = std::min(block, count - begin);
+    const std::size_t num_bytes = static_cast<std::size_t>(size) * SizeOf(dtype);
+    Reduce(inputs, size, dtype, op, sums);
+    std::memcpy(output, sums, num_bytes);
+    output += num_bytes;
+    for (const std::byte*& input : inputs) input += num_bytes;
+  }
+}
+
 }  // namespace troupe

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <vector>
 
 #include "transport/buffer.hpp"
 #include "transport/communicator.hpp"
@@ -23,6 +24,10 @@ inline constexpr std::size_t kCacheLineBytes = 64;
 ///   output  `count` elements that overlap no input
 void Reduce(std::span<const std::byte* const> inputs, std::int64_t count, DType dtype, ReduceOp op,
             std::byte* output);
+
+/// The same, but `output` may be one of the inputs.
+void ReduceOver(std::vector<const std::byte*> inputs, std::int64_t count, DType dtype, ReduceOp op,
+                std::byte* output);
 
 /// The type of partial sums of `dtype`, so that only the final result is rounded: float32 for
 /// bfloat16, otherwise `dtype` itself.

@@ -13,18 +13,6 @@ namespace {
 
 enum Phase : std::uint64_t { kAddend = 0, kSum = 1, kNumPhases = 2 };
 
-/// Reduces into `output`, which is one of the inputs.
-void ReduceInPlace(std::vector<const std::byte*> inputs, std::size_t num_bytes, DType dtype,
-                   ReduceOp op, std::byte* output) {
-  alignas(kCacheLineBytes) std::byte sums[kReduceBlockBytes];
-  for (std::size_t begin = 0; begin < num_bytes; begin += kReduceBlockBytes) {
-    const std::size_t block_bytes = std::min(kReduceBlockBytes, num_bytes - begin);
-    Reduce(inputs, static_cast<std::int64_t>(block_bytes / SizeOf(dtype)), dtype, op, sums);
-    std::memcpy(output + begin, sums, block_bytes);
-    for (const std::byte*& input : inputs) input += block_bytes;
-  }
-}
-
 }  // namespace
 
 std::vector<ByteRange> CutIntoLines(std::size_t num_bytes, std::size_t num_parts) {
@@ -158,12 +146,8 @@ void SpanningExchange::ReduceSlices(const Reduction& reduction) {
                                               : segments.place(segment, party));
     }
     std::byte* const output = reduction.output + range.begin;
-    if (reduction.share) {
-      ReduceInPlace(std::move(sources), range.size(), reduction.dtype, reduction.op, output);
-    } else {
-      Reduce(sources, static_cast<std::int64_t>(range.size() / SizeOf(reduction.dtype)),
-             reduction.dtype, reduction.op, output);
-    }
+    const auto count = static_cast<std::int64_t>(range.size() / SizeOf(reduction.dtype));
+    ReduceOver(std::move(sources), count, reduction.dtype, reduction.op, output);
     segments.Release(segment);
     if (!reduction.share) continue;
     for (const Peer& peer : peers_)

@@ -89,6 +89,7 @@ EncoderLayers::EncoderLayers(const ModuleConfig& module, int pp, const Parameter
   const Interval layers = SplitLayers(module).at(static_cast<std::size_t>(pp));
   for (std::int64_t layer = layers.begin; layer < layers.end; ++layer) {
     layers_.push_back(LoadLayer(name_ + ".encoder.layers." + std::to_string(layer), module, store));
+    layers_.back().gate = store.exchange().MakeGate(name_, BucketPlace::kInLayer, layer);
   }
   if (pp + 1 == module.num_stages() && module.As<PatchEncoder>().final_norm) {
     final_norm_ = LoadLayerNorm(name_ + ".post_layernorm", store);
@@ -128,7 +129,7 @@ at::Tensor EncoderLayers::Run(at::Tensor rows) const {
   plan->portable = portable_;
   for (const Layer& layer : layers_) {
     const auto run = [this, &layer, plan](const at::Tensor& x) { return RunLayer(x, layer, plan); };
-    rows = RunPart(recompute_ == Recompute::kFull, rows,
+    rows = RunPart(recompute_ == Recompute::kFull, layer.gate->Enter(rows),
                    AnyTrained({&layer.qkv, &layer.out, &layer.fc1, &layer.fc2}), run);
   }
   return rows;

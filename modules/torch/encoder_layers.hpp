@@ -58,6 +58,7 @@ class EncoderLayers {
     LayerNormWeights norm2;
     LinearWeights fc1;
     LinearWeights fc2;
+    ParameterGatePtr gate = {};
   };
 
   static Layer LoadLayer(const std::string& name, const ModuleConfig& module,

@@ -61,7 +61,7 @@ class TorchGenerator final : public Generator {
   TorchGenerator(const Config& config, const Numerics& numerics)
       : communicator_(std::move(MakeLocalGroup(1, nullptr).front())),
         group_(c10::make_intrusive<TensorGroup>(*communicator_)),
-        store_(OrderedParameters(config), {}, {}, config.run.seed, numerics),
+        store_(FlatLayout(OrderedParameters(config), {}, {}, {}), config.run.seed, numerics),
         name_(LanguageOf(config).name),
         decoder_(TorchKindOf(LanguageOf(config)).make_decoder(LanguageOf(config), store_, group_)),
         cache_(decoder_->cache_sizes(), numerics.options()) {

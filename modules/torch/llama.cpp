@@ -34,9 +34,11 @@ Llama::Llama(const ModuleConfig& module, int pp, const ParameterStore& store, Te
   const Interval layers = SplitLayers(module).at(static_cast<std::size_t>(pp));
   for (std::int64_t layer = layers.begin; layer < layers.end; ++layer) {
     layers_.push_back(LoadLayer(name_ + ".layers." + std::to_string(layer), module, store));
+    layers_.back().gate = store.exchange().MakeGate(name_, BucketPlace::kInLayer, layer);
   }
   if (pp + 1 == module.num_stages()) {
-    norm_ = store.StateLeaf(name_ + ".norm.weight");
+    norm_ = store.Leaf(name_ + ".norm.weight");
+    head_gate_ = store.exchange().MakeGate(name_, BucketPlace::kAfterLayers);
     head_ = LoadVocabulary(config_.tied_head ? embedding : name_ + ".lm_head.weight", store);
   }
   std::tie(cosine_, sine_) =
@@ -50,14 +52,14 @@ Llama::Layer Llama::LoadLayer(const std::string& name, const ModuleConfig& modul
     return LoadLinears(names, module, store);
   };
   const auto head_norm = [&](const char* part) {
-    return config_.head_norms ? store.StateLeaf(attention + part) : at::Tensor();
+    return config_.head_norms ? store.Leaf(attention + part) : at::Tensor();
   };
-  return {.norm1 = store.StateLeaf(name + ".input_layernorm.weight"),
+  return {.norm1 = store.Leaf(name + ".input_layernorm.weight"),
           .qkv = linears({attention + "q_proj", attention + "k_proj", attention + "v_proj"}),
           .query_norm = head_norm("q_norm.weight"),
           .key_norm = head_norm("k_norm.weight"),
           .out = linears({attention + "o_proj"}),
-          .norm2 = store.StateLeaf(name + ".post_attention_layernorm.weight"),
+          .norm2 = store.Leaf(name + ".post_attention_layernorm.weight"),
           .gate_up = linears({name + ".mlp.gate_proj", name + ".mlp.up_proj"}),
           .down = linears({name + ".mlp.down_proj"})};
 }
@@ -103,7 +105,7 @@ at::Tensor Llama::RunLayers(at::Tensor rows, std::int64_t num_samples, std::int6
     const auto run = [this, &layer, attend](const at::Tensor& x) {
       return RunLayer(x, layer, attend);
     };
-    rows = RunPart(recompute_ == Recompute::kFull, rows,
+    rows = RunPart(recompute_ == Recompute::kFull, layer.gate->Enter(rows),
                    AnyTrained({&layer.qkv, &layer.out, &layer.gate_up, &layer.down}), run);
   }
   return rows;
@@ -167,8 +169,8 @@ at::Tensor Llama::RunLayer(const at::Tensor& rows, const Layer& layer,
 at::Tensor Llama::Loss(const at::Tensor& rows, const at::Tensor& labels,
                        Predictions& predictions) const {
   CheckVocabulary(labels, "labels");
-  return VocabularyLoss(RmsNorm(rows, norm_, config_.norm_epsilon, numerics_), *head_,
-                        Upload(labels, numerics_.device), group_, predictions);
+  return VocabularyLoss(RmsNorm(head_gate_->Enter(rows), norm_, config_.norm_epsilon, numerics_),
+                        *head_, Upload(labels, numerics_.device), group_, predictions);
 }
 
 }  // namespace troupe

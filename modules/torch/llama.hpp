@@ -61,6 +61,7 @@ class Llama final : public Decoder {
     at::Tensor norm2;
     LinearWeights gate_up;
     LinearWeights down;
+    ParameterGatePtr gate = {};
   };
 
   /// Throws std::invalid_argument unless `ids` [n] are all tokens of the vocabulary.
@@ -89,6 +90,7 @@ class Llama final : public Decoder {
   std::optional<VocabularyPart> embedding_;
   std::vector<Layer> layers_;
   std::optional<VocabularyPart> head_;
+  ParameterGatePtr head_gate_;
   at::Tensor norm_;
   at::Tensor cosine_;  ///< [context, head_dim / 2]
   at::Tensor sine_;

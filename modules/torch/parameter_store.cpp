@@ -2,19 +2,23 @@
 
 #include <ATen/core/grad_mode.h>
 #include <algorithm>
-#include <numeric>
+#include <array>
 #include <stdexcept>
 #include <thread>
 #include <utility>
 
 #include "gpu/kernels/adamw.hpp"
+#include "layout/boxes.hpp"
 #include "modules/initial_values.hpp"
 #include "modules/tensor_pieces.hpp"
+#include "modules/torch/flat_optimizer.hpp"
+#include "modules/torch/planted.hpp"
 #include "modules/torch/tensors.hpp"
-#include "plan/optimizer_settings.hpp"
 
 namespace troupe {
 namespace {
+
+thread_local bool updates_twice = false;  // PlantSecondUpdate
 
 /// Learning rate and weight decay of a parameter at one step.
 AdamWStep StepOf(const Config& config, const ParameterSpec& spec, const UpdateStep& step) {
@@ -45,7 +49,7 @@ void InParts(std::int64_t rows, std::int64_t row_size, Work work) {
 }
 
 /// Writes one shard's initial values of a parameter, in host memory.
-void Initialise(const ParameterSpec& spec, const ParameterSlice& slice, std::uint64_t seed,
+void SetInitial(const ParameterSpec& spec, const ParameterSlice& slice, std::uint64_t seed,
                 at::Tensor values) {
   if (spec.initial != Initial::kNormal) {
     values.fill_(spec.initial == Initial::kOnes ? 1.0 : 0.0);
@@ -59,7 +63,7 @@ void Initialise(const ParameterSpec& spec, const ParameterSlice& slice, std::uin
   const std::int64_t first_column = matrix ? slice.offsets[1] : 0;
   const std::int64_t depth = spec.num_elements() / (spec.shape[0] * whole_columns);
   const std::uint64_t key = ParameterKey(seed, spec.name);
-  AT_DISPATCH_FLOATING_TYPES(values.scalar_type(), "Initialise", [&] {
+  AT_DISPATCH_FLOATING_TYPES(values.scalar_type(), "SetInitial", [&] {
     scalar_t* const all = values.data_ptr<scalar_t>();
     InParts(rows, columns * depth, [=, &spec, &slice](std::int64_t first, std::int64_t last) {
       scalar_t* value = all + first * columns * depth;
@@ -78,211 +82,305 @@ bool SameSettings(const AdamWStep& a, const AdamWStep& b) {  // the others are t
   return a.learning_rate == b.learning_rate && a.weight_decay == b.weight_decay;
 }
 
-}  // namespace
+/// Whether members of `group` have gradients that add up to those of `spec`.
+struct HolderRule {
+  Communicator* group;
+  bool (*concerns)(const ParameterSpec&);
 
-ParameterStore::ParameterStore(const std::vector<ParameterSpec>& specs, const ShardAddress& shard,
-                               const Layout& layout, std::uint64_t seed, const Numerics& numerics)
-    : numerics_(numerics) {
-  std::int64_t num_frozen = 0;
-  std::int64_t num_trained = 0;
-  for (const ParameterSpec& spec : specs) {
-    Entry entry{.spec = spec, .slice = SliceOf(spec, shard.tp, layout.tp)};
-    entry.size = NumElements(entry.slice.shape);
-    std::int64_t& total = spec.frozen ? num_frozen : num_trained;
-    entry.offset = std::exchange(total, total + entry.size);
-    entry.owner = entry.slice.owner && shard.dp == 0 && shard.cp == 0 && !spec.tied_copy;
-    entries_.push_back(std::move(entry));
+  bool Applies(const ParameterSpec& spec) const {
+    return group != nullptr && group->size() > 1 && !spec.frozen && concerns(spec);
   }
-  const at::Tensor trained = at::empty({num_trained}, numerics.state_type);
-  const at::Tensor frozen = at::empty({num_frozen}, numerics.type);
-  for (const Entry& entry : entries_) {
-    if (entry.spec.from_folder) continue;
-    const at::Tensor& flat = entry.spec.frozen ? frozen : trained;
-    const at::Tensor values = flat.narrow(0, entry.offset, entry.size);
-    const bool direct = flat.scalar_type() == numerics.state_type;
-    const at::Tensor initial = direct ? values : at::empty({entry.size}, numerics.state_type);
-    Initialise(entry.spec, entry.slice, seed, initial);
-    if (!direct) values.copy_(initial);
-  }
-  values_ = trained.to(numerics.device);
-  frozen_ = frozen.to(numerics.device);
-  if (numerics.mixed()) rounded_ = values_.to(numerics.type);
-  gradients_ = at::zeros({num_trained}, numerics.state_options());
-  first_moments_ = at::zeros_like(gradients_);
-  second_moments_ = at::zeros_like(gradients_);
+};
+
+/// The groups of holders of the same parameter on other ranks of a replica.
+std::array<HolderRule, 3> HolderRules(const ShardGroups& groups) {
+  return {HolderRule{groups.key_value.get(),
+                     [](const ParameterSpec& spec) { return spec.cut == Cut::kKeyValueRows; }},
+          HolderRule{groups.summed.get(),
+                     [](const ParameterSpec& spec) { return spec.cut == Cut::kSummed; }},
+          HolderRule{groups.tied.get(), [](const ParameterSpec& spec) { return spec.tied; }}};
 }
 
-const ParameterStore::Entry& ParameterStore::Find(const std::string& name) const {
+}  // namespace
+
+PlantSecondUpdate::PlantSecondUpdate() { updates_twice = true; }
+PlantSecondUpdate::~PlantSecondUpdate() { updates_twice = false; }
+
+ParameterStore::ParameterStore(FlatLayout layout, std::uint64_t seed, const Numerics& numerics,
+                               ShardGroups groups)
+    : numerics_(numerics), layout_(std::move(layout)), groups_(std::move(groups)) {
+  Initialise(seed);
+  gradients_ = at::zeros({layout_.num_trained()}, numerics.state_options());
+  first_moments_ = at::zeros({layout_.num_own()}, numerics.state_options());
+  second_moments_ = at::zeros_like(first_moments_);
+  MakeExchange();
+}
+
+void ParameterStore::Initialise(std::uint64_t seed) {
+  const std::int64_t num_rounded =
+      numerics_.mixed() ? layout_.num_trained() - layout_.num_unrounded() : 0;
+  frozen_ = at::empty({layout_.num_frozen()}, numerics_.type);
+  values_ = at::zeros({layout_.num_trained() - num_rounded}, numerics_.state_type);
+  if (numerics_.mixed()) {
+    rounded_ = at::zeros({num_rounded}, numerics_.type);
+    masters_ = at::zeros({layout_.num_own() - layout_.num_own_unrounded()}, numerics_.state_type);
+  }
+  for (const FlatParameter& parameter : layout_.parameters()) {
+    const ParameterSpec& spec = parameter.spec;
+    if (spec.from_folder) continue;
+    at::Tensor read = spec.frozen ? frozen_.narrow(0, parameter.offset, parameter.size)
+                                  : ReadPart(BucketOf(parameter), parameter.interval());
+    const bool direct = read.scalar_type() == numerics_.state_type;
+    const at::Tensor initial = direct ? read : at::empty({parameter.size}, numerics_.state_type);
+    SetInitial(spec, parameter.slice, seed, initial);
+    if (direct) continue;
+    read.copy_(initial);
+    if (spec.frozen) continue;
+    const Interval own = layout_.OwnOf(parameter);
+    if (own.empty()) continue;
+    OwnPart(masters_, BucketOf(parameter), own)
+        .copy_(initial.narrow(0, own.begin - parameter.offset, own.size()));
+  }
+  for (at::Tensor* flat : {&frozen_, &values_, &rounded_, &masters_}) {
+    if (flat->defined()) *flat = flat->to(numerics_.device);
+  }
+}
+
+void ParameterStore::MakeExchange() {
+  std::vector<BucketTensors> tensors;
+  for (const FlatBucket& bucket : layout_.buckets()) {
+    tensors.push_back(
+        {gradients_.narrow(0, bucket.all.begin, bucket.all.size()), ReadPart(bucket, bucket.all)});
+  }
+  std::vector<bool> late(tensors.size(), false);
+  for (const HolderRule& rule : HolderRules(groups_)) {
+    for (const FlatParameter& parameter : layout_.parameters()) {
+      if (rule.Applies(parameter.spec)) late[parameter.bucket] = true;
+    }
+  }
+  exchange_ = std::make_unique<BucketExchange>(
+      layout_, std::move(tensors), std::move(groups_.shards), std::move(groups_.data), late);
+}
+
+const FlatParameter& ParameterStore::Find(const std::string& name) const {
+  const std::vector<FlatParameter>& all = layout_.parameters();
   const auto found = std::ranges::find_if(
-      entries_, [&name](const Entry& entry) { return entry.spec.name == name; });
-  if (found == entries_.end()) throw std::logic_error("parameter " + name + ": not in this stage");
+      all, [&name](const FlatParameter& each) { return each.spec.name == name; });
+  if (found == all.end()) throw std::logic_error("parameter " + name + ": not in this stage");
   return *found;
 }
 
 bool ParameterStore::Has(const std::string& name) const {
-  return std::ranges::any_of(entries_, [&](const Entry& each) { return each.spec.name == name; });
+  return std::ranges::any_of(layout_.parameters(),
+                             [&](const FlatParameter& each) { return each.spec.name == name; });
+}
+
+at::Tensor ParameterStore::ReadPart(const FlatBucket& bucket, const Interval& interval) const {
+  if (IsRounded(bucket)) return rounded_.narrow(0, interval.begin, interval.size());
+  // Those that are read in the type of the state are the last, if not all.
+  const std::int64_t first = layout_.num_trained() - values_.numel();
+  return values_.narrow(0, interval.begin - first, interval.size());
+}
+
+at::Tensor ParameterStore::OwnPart(const at::Tensor& flat, const FlatBucket& bucket,
+                                   const Interval& interval) {
+  return flat.narrow(0, bucket.own_offset + interval.begin - bucket.own.begin, interval.size());
 }
 
 at::Tensor ParameterStore::Leaf(const std::vector<std::string>& names) const {
-  if (Find(names.front()).spec.frozen) return LeafOver(frozen_, names);
-  return LeafOver(numerics_.mixed() ? rounded_ : values_, names);
-}
-
-at::Tensor ParameterStore::StateLeaf(const std::string& name) const {
-  return LeafOver(Find(name).spec.frozen ? frozen_ : values_, std::vector{name});
-}
-
-at::Tensor ParameterStore::LeafOver(const at::Tensor& values,
-                                    const std::vector<std::string>& names) const {
-  const Entry& first = Find(names.front());
-  std::int64_t size = 0;
+  const FlatParameter& first = Find(names.front());
+  Interval all{first.offset, first.offset};
   std::int64_t rows = 0;
   for (const std::string& name : names) {
-    const Entry& entry = Find(name);
-    if (entry.offset != first.offset + size || entry.spec.frozen != first.spec.frozen) {
+    const FlatParameter& parameter = Find(name);
+    if (parameter.offset != all.end || parameter.spec.frozen != first.spec.frozen) {
       throw std::logic_error("parameter " + name + ": not the neighbour of " + names.front());
     }
-    size += entry.size;
-    rows += entry.slice.shape.at(0);
+    all.end += parameter.size;
+    rows += parameter.slice.shape.at(0);
   }
-  const auto view = [&](const at::Tensor& flat) {
-    const at::Tensor part = flat.narrow(0, first.offset, size);
-    if (first.slice.shape.size() == 1) return part;
+  const auto stacked = [&](const at::Tensor& flat) {
+    if (first.slice.shape.size() == 1) return flat;
     const std::int64_t row_size = first.size / std::max<std::int64_t>(first.slice.shape.at(0), 1);
-    return part.view({rows, row_size});
+    return flat.view({rows, row_size});
   };
-  at::Tensor leaf = view(values).detach();
-  if (!first.spec.frozen) {
-    leaf.requires_grad_(true);
-    leaf.mutable_grad() = view(gradients_);
-  }
+  if (first.spec.frozen) return stacked(frozen_.narrow(0, all.begin, all.size())).detach();
+  at::Tensor leaf = stacked(ReadPart(BucketOf(first), all)).detach();
+  leaf.requires_grad_(true);
+  leaf.mutable_grad() = stacked(gradients_.narrow(0, all.begin, all.size()));
   return leaf;
 }
 
-void ParameterStore::SumOver(Communicator& group, bool (*concerns)(const ParameterSpec&)) {
-  if (group.size() == 1) return;
-  std::vector<at::Tensor> parts;
-  for (const Entry& entry : entries_) {
-    if (entry.spec.frozen || !concerns(entry.spec)) continue;
-    parts.push_back(gradients_.narrow(0, entry.offset, entry.size));
-  }
-  if (parts.empty()) return;
-  const at::Tensor packed = at::cat(parts);
-  group.AllReduce(packed.data_ptr(), packed.numel(), DTypeOf(packed.scalar_type()), ReduceOp::kSum);
-  std::int64_t offset = 0;
-  for (at::Tensor& part : parts) {
-    part.copy_(packed.narrow(0, offset, part.numel()));
-    offset += part.numel();
+void ParameterStore::SumOverHolders() {
+  for (const HolderRule& rule : HolderRules(groups_)) {
+    std::vector<at::Tensor> parts;
+    for (const FlatParameter& parameter : layout_.parameters()) {
+      if (!rule.Applies(parameter.spec)) continue;
+      parts.push_back(gradients_.narrow(0, parameter.offset, parameter.size));
+    }
+    if (parts.empty()) continue;
+    const at::Tensor packed = at::cat(parts);
+    rule.group->AllReduce(packed.data_ptr(), packed.numel(), DTypeOf(packed.scalar_type()),
+                          ReduceOp::kSum);
+    std::int64_t offset = 0;
+    for (at::Tensor& part : parts) {
+      part.copy_(packed.narrow(0, offset, part.numel()));
+      offset += part.numel();
+    }
   }
 }
 
-ReducedGradients ParameterStore::ReduceGradients(const ShardGroups& groups) {
-  if (groups.data->size() > 1 && gradients_.numel() > 0) {
-    groups.data->AllReduce(gradients_.data_ptr(), gradients_.numel(),
-                           DTypeOf(gradients_.scalar_type()), ReduceOp::kSum);
-  }
-  SumOver(*groups.key_value,
-          [](const ParameterSpec& spec) { return spec.cut == Cut::kKeyValueRows; });
-  SumOver(*groups.summed, [](const ParameterSpec& spec) { return spec.cut == Cut::kSummed; });
-  SumOver(*groups.tied, [](const ParameterSpec& spec) { return spec.tied; });
+ReducedGradients ParameterStore::ReduceGradients() {
+  SumOverHolders();
+  exchange_->ReduceRest();
   std::vector<PartGradient> owned;
-  for (const Entry& entry : entries_) {
-    if (entry.spec.frozen || !entry.owner) continue;
-    owned.push_back({entry.spec.part, gradients_.narrow(0, entry.offset, entry.size)});
+  for (const FlatParameter& parameter : layout_.parameters()) {
+    if (parameter.spec.frozen || !layout_.ReportsOwn(parameter)) continue;
+    const Interval own = layout_.OwnOf(parameter);
+    owned.push_back({parameter.spec.part, gradients_.narrow(0, own.begin, own.size())});
   }
   return SumOfSquares(owned);
 }
 
-FlatRun ParameterStore::RunAt(const Entry& first, std::int64_t count) const {
-  const auto part = [&](const at::Tensor& flat) { return flat.narrow(0, first.offset, count); };
-  return {.gradients = part(gradients_),
-          .values = part(values_),
-          .first_moments = part(first_moments_),
-          .second_moments = part(second_moments_),
-          .rounded = numerics_.mixed() ? part(rounded_) : at::Tensor()};
+void ParameterStore::UpdateRun(const AdamWStep& step, const FlatBucket& bucket,
+                               const Interval& run) {
+  const Interval own = Intersect(run, bucket.own);
+  if (own.empty()) return;
+  const bool is_rounded = IsRounded(bucket);
+  const FlatRun flat{.gradients = gradients_.narrow(0, own.begin, own.size()),
+                     .values = is_rounded ? OwnPart(masters_, bucket, own) : ReadPart(bucket, own),
+                     .first_moments = OwnPart(first_moments_, bucket, own),
+                     .second_moments = OwnPart(second_moments_, bucket, own),
+                     .rounded = is_rounded ? ReadPart(bucket, own) : at::Tensor()};
+  StepAdamW(step, flat, numerics_.portable);
+  if (updates_twice) StepAdamW(step, flat, numerics_.portable);
+}
+
+void ParameterStore::UpdateBucket(std::size_t index, const Config& config,
+                                  const UpdateStep& update) {
+  const FlatBucket& bucket = layout_.buckets()[index];
+  // Neighbours with the same settings make one run: on a device each costs the start of a kernel.
+  Interval run{bucket.all.begin, bucket.all.begin};
+  AdamWStep settings;
+  for (const FlatParameter& parameter : layout_.parameters()) {
+    if (parameter.spec.frozen || parameter.bucket != index) continue;
+    const AdamWStep own = StepOf(config, parameter.spec, update);
+    if (!run.empty() && !SameSettings(own, settings)) {
+      UpdateRun(settings, bucket, run);
+      run.begin = run.end;
+    }
+    settings = own;
+    run.end = parameter.interval().end;
+  }
+  UpdateRun(settings, bucket, run);
 }
 
 void ParameterStore::Update(const Config& config, const UpdateStep& step) {
   const at::NoGradGuard no_graph;
-  // Neighbours with the same settings make one run: on a device each costs the start of a kernel.
-  for (auto first = entries_.begin(); first != entries_.end();) {
-    if (first->spec.frozen) {
-      ++first;
-      continue;
-    }
-    const AdamWStep settings = StepOf(config, first->spec, step);
-    std::int64_t count = 0;
-    auto next = first;
-    while (next != entries_.end() && !next->spec.frozen &&
-           SameSettings(settings, StepOf(config, next->spec, step))) {
-      count += next++->size;
-    }
-    StepAdamW(settings, RunAt(*first, count), numerics_.portable);
-    first = next;
+  exchange_->WaitForParameters();
+  for (const std::size_t bucket : exchange_->forward_order()) {
+    UpdateBucket(bucket, config, step);
+    exchange_->StartGather(bucket);
   }
   gradients_.zero_();
 }
 
-const at::Tensor& ParameterStore::FlatOf(TensorKind kind) const {
+ParameterStore::Sources ParameterStore::SourcesOf(TensorKind kind) const {
   switch (kind) {
     case TensorKind::kParameter:
-      return values_;
+      return {values_.to(at::kCPU), masters_.defined() ? masters_.to(at::kCPU) : at::Tensor(),
+              frozen_.to(at::kCPU)};
     case TensorKind::kGradient:
-      return gradients_;
+      return {gradients_.to(at::kCPU), {}, {}};
     case TensorKind::kFirstMoment:
-      return first_moments_;
+      return {{}, first_moments_.to(at::kCPU), {}};
     case TensorKind::kSecondMoment:
-      return second_moments_;
+      return {{}, second_moments_.to(at::kCPU), {}};
   }
   throw std::invalid_argument("tensor kind: unknown");
 }
 
-std::vector<TensorPiece> ParameterStore::PiecesOf(const at::Tensor& trained,
-                                                  const at::Tensor& frozen, TensorKind kind) const {
+ParameterStore::Held ParameterStore::HeldOf(const FlatParameter& parameter, TensorKind kind,
+                                            const Sources& from) const {
+  if (parameter.spec.frozen) {
+    return {from.frozen.narrow(0, parameter.offset, parameter.size),
+            {0, parameter.size},
+            layout_.ReportsFrozen(parameter)};
+  }
+  const Interval own = layout_.OwnOf(parameter);
+  if (own.empty()) return {{}, {0, 0}, false};
+  const FlatBucket& bucket = BucketOf(parameter);
+  const bool in_whole =
+      kind == TensorKind::kGradient || (kind == TensorKind::kParameter && !IsRounded(bucket));
+  // Values that are read in the type of the state are the last, if not all.
+  const std::int64_t first = in_whole ? layout_.num_trained() - from.whole.numel() : 0;
+  return {in_whole ? from.whole.narrow(0, own.begin - first, own.size())
+                   : OwnPart(from.own, bucket, own),
+          {own.begin - parameter.offset, own.end - parameter.offset},
+          layout_.ReportsOwn(parameter)};
+}
+
+std::vector<TensorPiece> ParameterStore::PiecesOf(TensorKind kind, const Sources& from) const {
   std::vector<TensorPiece> pieces;
-  for (const Entry& entry : entries_) {
-    const bool is_frozen = entry.spec.frozen;
-    if (is_frozen && kind != TensorKind::kParameter) continue;
-    const at::Tensor part = (is_frozen ? frozen : trained).narrow(0, entry.offset, entry.size);
-    pieces.push_back({.name = entry.spec.name,
-                      .global_shape = entry.spec.shape,
-                      .offsets = entry.slice.offsets,
-                      .value = AsBuffer(part.view(entry.slice.shape)),
-                      .owner = entry.owner,
-                      .in_folder = is_frozen && entry.spec.from_folder});
+  for (const FlatParameter& parameter : layout_.parameters()) {
+    const ParameterSpec& spec = parameter.spec;
+    if (spec.frozen && kind != TensorKind::kParameter) continue;
+    Held held = HeldOf(parameter, kind, from);
+    for (const Box& box : BoxesOf(parameter.slice.shape, held.interval)) {
+      const std::int64_t size = NumElements(box.shape);
+      TensorPiece piece{.name = spec.name,
+                        .global_shape = spec.shape,
+                        .offsets = parameter.slice.offsets,
+                        .value = AsBuffer(held.elements.narrow(0, 0, size).view(box.shape)),
+                        .owner = held.owner,
+                        .in_folder = spec.frozen && spec.from_folder};
+      for (std::size_t d = 0; d < box.offsets.size(); ++d) piece.offsets[d] += box.offsets[d];
+      pieces.push_back(std::move(piece));
+      held.elements = held.elements.narrow(0, size, held.elements.numel() - size);
+    }
   }
   return pieces;
 }
 
 std::vector<TensorPiece> ParameterStore::Pieces(TensorKind kind) const {
-  const at::Tensor frozen = kind == TensorKind::kParameter ? frozen_.to(at::kCPU) : frozen_;
-  return PiecesOf(FlatOf(kind).to(at::kCPU), frozen, kind);
+  if (kind == TensorKind::kParameter) exchange_->WaitForParameters();
+  return PiecesOf(kind, SourcesOf(kind));
 }
 
 void ParameterStore::SetPieces(const std::string& who, TensorKind kind,
                                const std::vector<TensorPiece>& pieces) {
   const at::NoGradGuard no_graph;
-  at::Tensor live = FlatOf(kind);
-  const at::Tensor host = live.to(at::kCPU);  // the same tensor where it is the host's
-  const at::Tensor frozen = frozen_.to(at::kCPU);
-  OverwritePieces(who, PiecesOf(host, frozen, kind), pieces);
-  if (!live.device().is_cpu()) {
-    live.copy_(host);
-    frozen_.copy_(frozen);
+  if (kind == TensorKind::kParameter) exchange_->WaitForParameters();
+  const Sources host = SourcesOf(kind);  // the same tensors where they are the host's
+  OverwritePieces(who, PiecesOf(kind, host), pieces);
+  const auto put = [](at::Tensor live, const at::Tensor& written) {
+    if (live.defined() && !live.device().is_cpu()) live.copy_(written);
+  };
+  if (kind == TensorKind::kFirstMoment) put(first_moments_, host.own);
+  if (kind == TensorKind::kSecondMoment) put(second_moments_, host.own);
+  if (kind != TensorKind::kParameter) return;
+  put(values_, host.whole);
+  put(masters_, host.own);
+  put(frozen_, host.frozen);
+  for (const std::size_t b : exchange_->forward_order()) {
+    const FlatBucket& bucket = layout_.buckets()[b];
+    if (IsRounded(bucket)) {
+      ReadPart(bucket, bucket.own).copy_(OwnPart(masters_, bucket, bucket.own));
+    }
+    exchange_->StartGather(b);
   }
-  if (numerics_.mixed() && kind == TensorKind::kParameter) rounded_.copy_(values_);
 }
 
 std::vector<FlatState> ParameterStore::Flats() const {
-  // Masters are for the update, their rounded copies for what computes: all of an encoder, which is
-  // what may leave. The norms of a language model read the masters, too.
-  const bool mixed = numerics_.mixed();
+  // Masters are for the update, their rounded copies for what computes.
   std::vector<FlatState> flats = {{frozen_, StateUse::kForward},
-                                  {values_, mixed ? StateUse::kUpdate : StateUse::kForward},
+                                  {values_, StateUse::kForward},
                                   {gradients_, StateUse::kBackward},
                                   {first_moments_, StateUse::kUpdate},
                                   {second_moments_, StateUse::kUpdate}};
-  if (mixed) flats.push_back({rounded_, StateUse::kForward});
+  if (!numerics_.mixed()) return flats;
+  flats.push_back({rounded_, StateUse::kForward});
+  flats.push_back({masters_, StateUse::kUpdate});
   return flats;
 }
 

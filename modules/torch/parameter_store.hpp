@@ -1,18 +1,22 @@
 // The parameters of one shard with their gradients and optimizer state.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <torch/types.h>
 #include <vector>
 
 #include "modules/groups.hpp"
 #include "modules/stage_program.hpp"
-#include "modules/torch/flat_optimizer.hpp"
+#include "modules/torch/bucket_exchange.hpp"
 #include "modules/torch/numerics.hpp"
-#include "plan/stage_parts.hpp"
+#include "plan/flat_layout.hpp"
 
 namespace troupe {
+
+struct AdamWStep;
 
 /// The use of a flat tensor, in the order in which it must be back.
 enum class StateUse {
@@ -26,40 +30,49 @@ struct FlatState {
   StateUse use = StateUse::kForward;
 };
 
-/// Four flat tensors (values, gradients, two moments) of the trainable parameters, in the type of the
-/// state. If products use a shorter type, a fifth holds the values rounded to it. One more holds the
-/// frozen parameters, in the type of products only. Parameters are views of them: one collective
-/// reduces all gradients, and contiguous parameters can be multiplied by as one matrix.
+/// Flat tensors of the trainable parameters: values and gradients of all of them, and two moments of
+/// those that this replica updates, in the type of the state. If products use a shorter type, all
+/// values but those of unrounded parameters are kept in that type, and in the type of the state only
+/// where this replica updates them. One more tensor holds the frozen parameters, in the type of
+/// products only. Parameters are views of them: one collective reduces the gradients of a bucket, and
+/// contiguous parameters can be multiplied by as one matrix.
 class ParameterStore {
  public:
   /// The initial values of a parameter follow from (seed, name), in every layout and on every
-  /// device. Those of a folder are not set.
-  ParameterStore(const std::vector<ParameterSpec>& specs, const ShardAddress& shard,
-                 const Layout& layout, std::uint64_t seed, const Numerics& numerics);
+  /// device. Those of a folder are not set. Groups may be null: of one member. Takes all but
+  /// `groups.tensor`.
+  ParameterStore(FlatLayout layout, std::uint64_t seed, const Numerics& numerics,
+                 ShardGroups groups = {});
+  ParameterStore(const ParameterStore&) = delete;
+  ParameterStore& operator=(const ParameterStore&) = delete;
 
   /// A leaf over the rows of the named parameters, stacked: [sum of rows, elements of one row], or
   /// one dimension when they have one. They must be neighbours in the order given to the
-  /// constructor. It requires grad when they train, and its .grad is preset, so that every use adds
-  /// to it: by hand where the leaf is of a shorter type than the gradients.
+  /// constructor. It is in the type of products, of an unrounded parameter that trains in that of the
+  /// state. It requires grad when they train, and its .grad is preset, so that every use adds to it:
+  /// by hand where the leaf is of a shorter type than the gradients.
   at::Tensor Leaf(const std::vector<std::string>& names) const;
   bool Has(const std::string& name) const;
   at::Tensor Leaf(const std::string& name) const { return Leaf(std::vector{name}); }
-  /// The same of the values that are kept: in the type of the state, but of a frozen parameter in
-  /// that of products.
-  at::Tensor StateLeaf(const std::string& name) const;
   /// Where this shard's part of a parameter begins in the whole, along dimension 0.
   std::int64_t FirstRow(const std::string& name) const { return Find(name).slice.offsets.at(0); }
   /// The same along dimension 1.
   std::int64_t FirstColumn(const std::string& name) const { return Find(name).slice.offsets.at(1); }
 
+  /// The exchange with other replicas, which passes tell where they are.
+  BucketExchange& exchange() const { return *exchange_; }
+
   /// Sums the gradients over the shard's groups, in place; see StageProgram::ReduceGradients.
-  ReducedGradients ReduceGradients(const ShardGroups& groups);
-  /// One AdamW step of everything that trains, then clears the gradients.
+  ReducedGradients ReduceGradients();
+  /// One AdamW step of everything that trains, then clears the gradients. The values that other
+  /// replicas update arrive later; see exchange().
   void Update(const Config& config, const UpdateStep& step);
   /// On the host: views of the live tensors, to be read before the next pass writes. On a device:
-  /// copies in host memory, for which this waits.
+  /// copies in host memory, for which this waits. Where replicas divide the state, the pieces that
+  /// this one updates, and after ReduceGradients the same of gradients.
   std::vector<TensorPiece> Pieces(TensorKind kind) const;
-  /// See StageProgram::SetTensors; `who` begins the texts of errors.
+  /// See StageProgram::SetTensors; `who` begins the texts of errors. Where replicas divide the
+  /// state, parameters arrive from the others, which must set theirs, too.
   void SetPieces(const std::string& who, TensorKind kind, const std::vector<TensorPiece>& pieces);
   /// All flat tensors, each in separate memory.
   std::vector<FlatState> Flats() const;
@@ -67,31 +80,52 @@ class ParameterStore {
   const Numerics& numerics() const { return numerics_; }
 
  private:
-  struct Entry {
-    ParameterSpec spec;
-    ParameterSlice slice;
-    std::int64_t size = 0;
-    std::int64_t offset = 0;  ///< into `frozen_`, or into all the others
-    bool owner = true;        ///< this shard reports these elements
+  /// The flat tensors that the pieces of a kind are cut from; on the host.
+  struct Sources {
+    at::Tensor whole;  ///< values that are read in the type of the state, or gradients
+    at::Tensor own;    ///< own parts
+    at::Tensor frozen;
+  };
+  /// The elements of a parameter that are kept here.
+  struct Held {
+    at::Tensor elements;  ///< flat
+    Interval interval;    ///< of them, in this shard's slice of the parameter
+    bool owner = false;
   };
 
-  const Entry& Find(const std::string& name) const;
-  at::Tensor LeafOver(const at::Tensor& values, const std::vector<std::string>& names) const;
-  void SumOver(Communicator& group, bool (*concerns)(const ParameterSpec&));
-  FlatRun RunAt(const Entry& first, std::int64_t count) const;
-  const at::Tensor& FlatOf(TensorKind kind) const;
-  /// `trained` is FlatOf(kind), and `frozen` is `frozen_`, in host memory.
-  std::vector<TensorPiece> PiecesOf(const at::Tensor& trained, const at::Tensor& frozen,
-                                    TensorKind kind) const;
+  void Initialise(std::uint64_t seed);
+  void MakeExchange();
+  const FlatParameter& Find(const std::string& name) const;
+  const FlatBucket& BucketOf(const FlatParameter& parameter) const {
+    return layout_.buckets()[parameter.bucket];
+  }
+  /// Whether passes read values that are rounded from masters.
+  bool IsRounded(const FlatBucket& bucket) const {
+    return numerics_.mixed() && !bucket.key.unrounded;
+  }
+  /// Elements of a bucket's values as passes read them, by their places in the flat tensor.
+  at::Tensor ReadPart(const FlatBucket& bucket, const Interval& interval) const;
+  /// Elements of the bucket's own part in a tensor of own parts, likewise.
+  static at::Tensor OwnPart(const at::Tensor& flat, const FlatBucket& bucket,
+                            const Interval& interval);
+  void SumOverHolders();
+  void UpdateBucket(std::size_t index, const Config& config, const UpdateStep& update);
+  void UpdateRun(const AdamWStep& step, const FlatBucket& bucket, const Interval& run);
+  Sources SourcesOf(TensorKind kind) const;
+  Held HeldOf(const FlatParameter& parameter, TensorKind kind, const Sources& from) const;
+  std::vector<TensorPiece> PiecesOf(TensorKind kind, const Sources& from) const;
 
   Numerics numerics_;
-  std::vector<Entry> entries_;
+  FlatLayout layout_;
+  ShardGroups groups_;
   at::Tensor frozen_;
-  at::Tensor values_;
-  at::Tensor rounded_;  ///< `values_` in the type of products, undefined where that is its own
+  at::Tensor values_;   ///< of all that are read in the type of the state
+  at::Tensor rounded_;  ///< of the others, in the type of products; undefined if there is one type
+  at::Tensor masters_;  ///< of the others' own parts; undefined likewise
   at::Tensor gradients_;
   at::Tensor first_moments_;
   at::Tensor second_moments_;
+  std::unique_ptr<BucketExchange> exchange_;  ///< destroyed first: it uses the others
 };
 
 }  // namespace troupe

@@ -16,6 +16,15 @@ class PlantShortSums {
   bool before_;
 };
 
+/// While it lives, updates on this thread are applied twice to what this replica updates.
+class PlantSecondUpdate {
+ public:
+  PlantSecondUpdate();
+  ~PlantSecondUpdate();
+  PlantSecondUpdate(const PlantSecondUpdate&) = delete;
+  PlantSecondUpdate& operator=(const PlantSecondUpdate&) = delete;
+};
+
 /// While it lives, the library computes without oneDNN, as it does on a CPU without AVX-512.
 class WithoutOneDnn {
  public:

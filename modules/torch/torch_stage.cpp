@@ -11,6 +11,7 @@
 #include "modules/torch/late_results.hpp"
 #include "modules/torch/short_errors.hpp"
 #include "modules/torch/tensors.hpp"
+#include "plan/optimizer_settings.hpp"
 #include "plan/stage_parts.hpp"
 
 namespace troupe {
@@ -41,6 +42,12 @@ std::vector<StateUse> UsesOf(TensorKind kind, const Numerics& numerics) {
   return {StateUse::kForward};
 }
 
+FlatLayout LayoutOf(const Config& config, const ShardAddress& shard) {
+  const ModuleConfig& module = FindModule(config, shard.module);
+  return {StageParameters(config, shard.module, shard.pp), shard, module.layout,
+          ShardingOf(config, module)};
+}
+
 bool SharesMemory(const at::Tensor& a, const at::Tensor& b) {
   return a.defined() && b.defined() && a.storage().data() == b.storage().data();
 }
@@ -51,13 +58,12 @@ TorchStage::TorchStage(std::shared_ptr<const Config> config, const ShardAddress&
                        const Numerics& numerics, ShardGroups groups)
     : config_(std::move(config)),
       name_(ToString(shard)),
-      groups_(std::move(groups)),
+      tensor_communicator_(std::move(groups.tensor)),
       input_needs_gradient_(InputsWithGradients(*config_, shard.module, shard.pp)),
       runs_backward_(RunsBackward(*config_, shard.module, shard.pp)),
       numerics_(numerics),
-      tensor_group_(c10::make_intrusive<TensorGroup>(*groups_.tensor)),
-      store_(StageParameters(*config_, shard.module, shard.pp), shard,
-             FindModule(*config_, shard.module).layout, config_->run.seed, numerics),
+      tensor_group_(c10::make_intrusive<TensorGroup>(*tensor_communicator_)),
+      store_(LayoutOf(*config_, shard), config_->run.seed, numerics, std::move(groups)),
       offloaded_(MakeOffloaded(name_, FindModule(*config_, shard.module).offload, store_)),
       body_(MakeBody(*config_, shard, store_, tensor_group_)) {
   const ModuleConfig& module = FindModule(*config_, shard.module);
@@ -66,7 +72,10 @@ TorchStage::TorchStage(std::shared_ptr<const Config> config, const ShardAddress&
 
 void TorchStage::Offload(StateMovedCallback done) {
   if (!offloaded_.leaves()) return StageProgram::Offload(std::move(done));
-  WithShortErrors(name_, [&] { offloaded_.Leave(std::move(done)); });
+  WithShortErrors(name_, [&] {
+    store_.exchange().WaitForParameters();
+    offloaded_.Leave(std::move(done));
+  });
 }
 
 void TorchStage::Restore(bool moments, StateMovedCallback done) {
@@ -114,6 +123,7 @@ ForwardResult TorchStage::RunForward(const ForwardPass& pass) {
   if (records && flights_.contains(pass.unit)) {
     throw std::logic_error(name_ + ": unit " + std::to_string(pass.unit) + " is in flight already");
   }
+  store_.exchange().BeginForward();
   // Set here, in every pass: grad mode belongs to the thread and survives no hop between threads.
   const c10::AutoGradMode mode(records);
   Flight flight{
@@ -169,7 +179,12 @@ BackwardResult TorchStage::RunBackward(const BackwardPass& pass) {
     gradients.push_back(all[i]);
   }
   std::optional<DeferWeights> deferring;
-  if (pass.split_weights) deferring.emplace(weights_[pass.unit]);
+  if (pass.split_weights) {
+    deferring.emplace(weights_[pass.unit]);
+    if (pass.last) last_unit_ = pass.unit;
+  } else if (pass.last) {
+    store_.exchange().BeginLastBackward();
+  }
   if (!roots.empty()) {
     torch::autograd::Engine::get_default_engine().execute(roots, gradients, /*keep_graph=*/false,
                                                           /*create_graph=*/false,
@@ -209,6 +224,7 @@ void TorchStage::BackwardWeights(std::int64_t unit) {
     throw std::logic_error(name_ + ": weight gradients of unit " + std::to_string(unit) +
                            " without a backward that was split");
   }
+  if (unit == last_unit_) store_.exchange().BeginLastBackward();
   const c10::AutoGradMode mode(false);
   WithShortErrors(name_, [&] {
     for (const auto& work : node.mapped()) work();
@@ -230,7 +246,7 @@ ReducedGradients TorchStage::ReduceGradients() {
   RequireNothingInFlight("gradient reduction");
   offloaded_.Require(StateUse::kBackward, "gradient reduction");
   offloaded_.MarkChanged(StateUse::kBackward);
-  return store_.ReduceGradients(groups_);
+  return store_.ReduceGradients();
 }
 
 void TorchStage::Update(const UpdateStep& step) {

@@ -61,7 +61,7 @@ class TorchStage : public StageProgram {
 
   std::shared_ptr<const Config> config_;
   std::string name_;
-  ShardGroups groups_;
+  std::unique_ptr<Communicator> tensor_communicator_;
   std::vector<bool> input_needs_gradient_;  ///< one per incoming link
   bool has_loss_ = false;                   ///< a sink that computes a loss
   bool runs_backward_ = false;
@@ -70,6 +70,7 @@ class TorchStage : public StageProgram {
   ParameterStore store_;
   OffloadedState offloaded_;
   std::unique_ptr<StageBody> body_;
+  std::int64_t last_unit_ = -1;                 ///< the last of a round whose backwards are split
   std::map<std::int64_t, WeightWork> weights_;  ///< by unit: the rest of split backwards
   std::map<std::int64_t, Flight> flights_;  ///< by unit; destroyed first, as graphs use the rest
 };

@@ -134,9 +134,10 @@ TEST_CASE_METHOD(WireFixture, "commands for a set travel with everything in them
 TEST_CASE_METHOD(WireFixture, "a backward travels with whether it is split, and so its weights",
                  "[messages]") {
   for (const bool split : {false, true}) {
-    const auto read = RoundTrip(RunBackward{2, 9, {17, {}, split}});
+    const auto read = RoundTrip(RunBackward{2, 9, {17, {}, split, !split}});
     CHECK(read.pass.unit == 17);
     CHECK(read.pass.split_weights == split);
+    CHECK(read.pass.last == !split);
   }
   ToSet<RunBackwardWeights> set;
   set.parts.emplace_back(5, RunBackwardWeights{2, 9, 17});

@@ -5,6 +5,7 @@
 #include "data/llava_source.hpp"
 #include "kinds/llama.hpp"
 #include "kinds/vit.hpp"
+#include "plan/optimizer_settings.hpp"
 #include "plan/stage_parts.hpp"
 
 namespace troupe {
@@ -26,6 +27,12 @@ void AddSizes(const ModuleConfig& module, Features& features) {
 
 void AddModule(const Config& config, const ModuleConfig& module, Features& features) {
   if (!module.inline_in) AddSizes(module, features);
+  const StateSharding sharding = ShardingOf(config, module);
+  if (sharding.shards > 1) {
+    features.insert("sharded states");
+    if (sharding.instances > 1) features.insert("sharded states of instances");
+    if (module.offload != Offload::kNone) features.insert("sharded states offloaded");
+  }
   const auto* const vit = dynamic_cast<const VitConfig*>(&*module.model);
   if (vit && vit->class_token) features.insert("class token");
   if (module.recompute == Recompute::kAttention) features.insert("recomputed attention");

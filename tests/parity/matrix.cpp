@@ -350,6 +350,75 @@ Setups WithTiles() {
   };
 }
 
+/// Optimizer states that replicas divide, in one instance or several.
+Setups WithShardedStates() {
+  return {
+      Setup(Disjoint({.dp = 4}), {.dp = 2}).Sharded().Quick().Float32().Portable(),
+      Setup(Disjoint({.dp = 4}), {.dp = 4}).Sharded(2).Quick().Float32().Portable(),
+      Setup(Disjoint({.dp = 4}), {.tp = 2, .dp = 2}).Sharded().Quick().Float32(),
+      Setup(Disjoint({.dp = 3}), {.dp = 2}).Sharded("vision").Quick(),
+      Setup(Disjoint({.dp = 2}), {.dp = 4}).Sharded("language", 2).Quick().Float32(),
+      Setup(Disjoint({.dp = 4}), {.dp = 2}).Sharded("vision", 2).Sharded("language", 1),
+      Setup(Disjoint({.dp = 2}), {.tp = 2, .pp = 2}).Sharded().Float32(),
+      Setup(Disjoint({.tp = 2, .dp = 2}), {.tp = 2, .dp = 2}).Sharded().Float32(),
+      Setup(Disjoint({.pp = 2, .dp = 2}), {.pp = 2, .dp = 2}).Sharded().TiedHead().Quick(),
+      Setup(Disjoint({.dp = 2}), {.pp = 2, .dp = 2}).Sharded().TiedHead().Float32(),
+      Setup(Disjoint({.pp = 2}), {.pp = 3, .dp = 2}).Sharded().TiedHead(),
+      Setup(Disjoint({.dp = 2}), {.tp = 2, .dp = 2}).Sharded().TiedHead().ClassToken(),
+      Setup(Disjoint({.dp = 2}), {.tp = 3, .dp = 2}).Heads("language", 6, 3).Sharded(),
+      Setup(Disjoint(), {.tp = 3, .dp = 2}).Heads("language", 6, 1).Sharded().Portable(),
+      Setup(Disjoint({.tp = 3}), {.dp = 3}).Heads("vision", 6).Sharded().Float32(),
+      Setup(Disjoint({.dp = 2}), {.dp = 2}).Sharded().NoClip().Samples(1).Microbatches(6),
+      Setup(Disjoint({.dp = 4}), {.dp = 3}).Sharded().Samples(4).Microbatches(2),
+      Setup(Disjoint({.dp = 4}), {.dp = 2}).Sharded().Frozen("vision").Float32(),
+      Setup(Disjoint({.dp = 4}), {.dp = 2}).Sharded().Frozen("language").Quick(),
+      Setup(Disjoint({.dp = 2}), {.dp = 2}).Sharded().Frozen("vision").Frozen("language"),
+      Setup(Disjoint({.dp = 2}), {.dp = 2}).Sharded().FrozenProjector().FeatureLayer(0),
+      Setup(Disjoint({.dp = 2}), {.dp = 4}).Sharded("language", 4).ProjectorAtLanguage(),
+      Setup(Disjoint({.dp = 4}), {.pp = 2, .dp = 2}).Sharded().Recipe().Float32(),
+      Setup(Disjoint({.dp = 2}), {.pp = 2, .dp = 2}).Sharded().ZbH1().Quick().Float32().Portable(),
+      Setup(Disjoint({.pp = 2}), {.pp = 2, .dp = 2})
+          .Sharded()
+          .Adapters("vision", 0.25)
+          .Adapters("language", 0.5)
+          .ZbH1(),
+      Setup(Disjoint({.dp = 3}), {.dp = 2}).Sharded().Adapters("language", 0.1).Quick(),
+      Setup(Disjoint({.dp = 2}), {.pp = 2, .dp = 2}).Sharded().Gpipe(),
+      Setup(Disjoint({.dp = 2}), {.pp = 2, .dp = 2})
+          .Layers("language", 6)
+          .Microbatches(4)
+          .Interleaved(3)
+          .TiedHead()
+          .Sharded()
+          .Quick(),
+      Setup(Disjoint({.dp = 2}), {.pp = 2, .dp = 2})
+          .Recomputed("language", Recompute::kFull)
+          .Recomputed("vision", Recompute::kAttention)
+          .Sharded()
+          .Float32(),
+      Setup(Colocated({.dp = 4}), {.tp = 2, .dp = 2}).Sharded().Quick().Float32().Portable(),
+      Setup(Colocated({.dp = 4}), {.dp = 4}).Sharded(2).Window(2),
+      Setup(Colocated({.dp = 4}), {.tp = 2, .pp = 2}).Sharded("vision", 2).Window(1).Float32(),
+      Setup(Colocated({.tp = 2, .dp = 2}), {.pp = 2, .dp = 2}).Sharded().ZbH1(),
+      Setup(Colocated({.dp = 8}), {.tp = 2, .pp = 2, .dp = 2}).Sharded(2).Window(3).Microbatches(5),
+      Setup(Colocated({.dp = 4}), {.pp = 2, .dp = 2})
+          .Sharded()
+          .Window(2)
+          .Offloaded("vision", Offload::kState)
+          .Quick()
+          .Float32(),
+      Setup(Colocated({.dp = 4}), {.dp = 4}).Sharded(4).Offloaded("vision", Offload::kParameters),
+      Setup(Inline(), {.tp = 2, .dp = 2}).Sharded().Quick().Float32(),
+      Setup(Inline(), {.pp = 2, .dp = 4}).Sharded(2).Float32(),
+      Setup(Inline(), Inline(), {.dp = 3}).Sharded().ProjectorAtLanguage(),
+      Setup(Disjoint({.dp = 2}), Disjoint({.dp = 2}), {.tp = 2, .dp = 2}).Sharded().Float32(),
+      Setup(Colocated({.dp = 4}), Disjoint({.tp = 2, .dp = 2}), {.tp = 2, .dp = 2})
+          .Sharded()
+          .Quick(),
+      Setup(Disjoint({.dp = 3}), {.dp = 2}).Tiles().Sharded().Float32(),
+  };
+}
+
 /// What of an encoder is away while the language model computes.
 Setups Offloading() {
   const auto parameters = Offload::kParameters;
@@ -379,9 +448,9 @@ Setups Offloading() {
 
 Setups Matrix() {
   Setups all;
-  for (const Setups& part :
-       {Cuts(), Fans(), Models(), Freezing(), Arrangements(), Sharing(), Inlined(), Pairs(),
-        Schedules(), Recomputation(), Offloading(), Recipes(), WithAdapters(), WithTiles()}) {
+  for (const Setups& part : {Cuts(), Fans(), Models(), Freezing(), Arrangements(), Sharing(),
+                             Inlined(), Pairs(), Schedules(), Recomputation(), Offloading(),
+                             Recipes(), WithAdapters(), WithTiles(), WithShardedStates()}) {
     all.insert(all.end(), part.begin(), part.end());
   }
   return all;

@@ -39,7 +39,8 @@ const std::set<std::string> kPromises = {
     "fan 4 to 3", "fan 2 to 4", "fan 4 to 2", "more encoder replicas than samples",
     "rows differ between samples", "replica without images",
     "recomputed attention", "recomputed layers", "recipe", "adapters of encoder with dropout",
-    "adapters of language with dropout", "adapters of language", "tiles disjoint", "tiles colocated", "tiles inline", "1f1b", "gpipe", "zb-h1", "interleaved", "csv"};
+    "adapters of language with dropout", "adapters of language", "tiles disjoint", "tiles colocated", "tiles inline",
+    "sharded states", "sharded states of instances", "sharded states offloaded", "1f1b", "gpipe", "zb-h1", "interleaved", "csv"};
 // clang-format on
 
 std::set<std::string> Promises() {

@@ -121,6 +121,24 @@ TEST_CASE("every schedule has the gradients of the unsharded model", "[parity][.
   Print("float32", singles);
 }
 
+TEST_CASE("layouts whose replicas divide states have the gradients of the unsharded model",
+          "[parity][.sharded]") {
+  Tally doubles;
+  Tally singles;
+  Tally halves;
+  for (const Setup& setup : Matrix()) {
+    const std::string& name = setup.name();
+    if (name.find("sharded") == std::string::npos) continue;
+    Check(setup, Precision::kFloat64, doubles);
+    if (!setup.float32()) continue;
+    Check(setup, Precision::kFloat32, singles);
+    Check(setup, Precision::kBFloat16, halves);
+  }
+  Print("float64", doubles);
+  Print("float32", singles);
+  Print("bfloat16 against float64", halves);
+}
+
 TEST_CASE("every layout of the matrix has the gradients of the unsharded model", "[parity][slow]") {
   Tally doubles;
   Tally singles;

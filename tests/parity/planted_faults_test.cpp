@@ -132,6 +132,11 @@ struct ShortSums : Decorator {
 /// Takes part in the reduction over replicas, then keeps what it had before.
 struct UnreducedGradient : Decorator {
   using Decorator::Decorator;
+  BackwardResult Backward(const BackwardPass& pass) override {
+    BackwardPass plain = pass;
+    plain.last = false;  // no sum may begin before ReduceGradients
+    return program->Backward(plain);
+  }
   ReducedGradients ReduceGradients() override {
     const Values before = SaveGradients(*program);
     ReducedGradients done = program->ReduceGradients();
@@ -148,6 +153,16 @@ struct UpdateTwice : Decorator {
     const Values gradients = SaveGradients(*program);
     program->Update(step);
     RestoreGradients(gradients);
+    program->Update(step);
+    ++*times;
+  }
+};
+
+/// Steps the part of the state that this replica updates twice.
+struct UpdateShardTwice : Decorator {
+  using Decorator::Decorator;
+  void Update(const UpdateStep& step) override {
+    const PlantSecondUpdate planted;
     program->Update(step);
     ++*times;
   }
@@ -279,6 +294,22 @@ TEST_CASE("a shard without the gradients of its replicas is found in its module 
   const Modules expected =
       module == "vision" ? Modules{"vision", "vision_to_language"} : Modules{"language"};
   CHECK(ModulesAtFault(outcome.proof, "gradient") == expected);
+}
+
+TEST_CASE("a shard of a state that is updated twice is found in its module only",
+          "[parity][faults]") {
+  const Precision precision = GENERATE(Precision::kFloat64, Precision::kFloat32);
+  Config config = Setup(Disjoint({.dp = 2}), {.tp = 2, .dp = 2}).Sharded().config();
+  config.run.precision = precision;
+  const Outcome outcome = ProveWith<UpdateShardTwice>(config, "language", 0, 1);
+  CHECK(outcome.times == kProofSteps);
+  CHECK(outcome.proof.failure == "");
+  CHECK(ModulesAtFault(outcome.proof, "gradient") == Modules{});
+  for (const char* kind : {"first moment", "second moment"}) {
+    CHECK(ModulesAtFault(outcome.proof, kind) == Modules{"language"});
+  }
+  if (precision != Precision::kFloat64) return;
+  CHECK(ModulesAtFault(outcome.proof, "parameter") == Modules{"language"});
 }
 
 TEST_CASE("an update that is applied twice is found in its module only", "[parity][faults]") {

@@ -173,6 +173,20 @@ Setup& Setup::Offloaded(const std::string& module, Offload what) {
   return Note(module + (what == Offload::kState ? "'s state" : "'s parameters") + " offloaded");
 }
 
+Setup& Setup::Sharded(std::int64_t instances) {
+  config_.optimizer.shard = OptimizerShard::kData;
+  config_.optimizer.instances = instances;
+  return Note("sharded states" +
+              (instances > 1 ? " of " + std::to_string(instances) + " instances" : ""));
+}
+
+Setup& Setup::Sharded(const std::string& module, std::int64_t instances) {
+  Module(module).optimizer.shard = OptimizerShard::kData;
+  Module(module).optimizer.instances = instances;
+  return Note(module + "'s state sharded" +
+              (instances > 1 ? ", " + std::to_string(instances) + " instances" : ""));
+}
+
 Setup& Setup::FrozenProjector() {
   for (EdgeConfig& edge : config_.edges) edge.through->frozen = true;
   return Note("frozen projector");

@@ -306,7 +306,10 @@ void Job::BackwardAll(std::int64_t unit) {
       }
       for (int pp = module.layout.pp; pp-- > 0;) {
         gradients = BackwardStage(module.name, pp, dp,
-                                  {.unit = unit, .gradients = gradients, .split_weights = split_});
+                                  {.unit = unit,
+                                   .gradients = gradients,
+                                   .split_weights = split_,
+                                   .last = unit + 1 == next_unit_});
       }
       const auto edges = IncomingEdges(config_, module.name);
       for (std::size_t i = 0; i < gradients.size(); ++i) {

@@ -1,4 +1,4 @@
-#include "transport/started_group.hpp"
+#include "transport/started_operations.hpp"
 
 #include <atomic>
 #include <random>
@@ -17,19 +17,28 @@ namespace {
 using Homes = std::vector<ProcessId>;
 using Values = std::vector<double>;
 
+std::vector<std::unique_ptr<Communicator>> Alone(std::unique_ptr<Communicator> group) {
+  std::vector<std::unique_ptr<Communicator>> groups;
+  groups.push_back(std::move(group));
+  return groups;
+}
+
 /// Every operation is started, and waited for at once.
 class StartAndWait final : public Communicator {
  public:
-  explicit StartAndWait(std::unique_ptr<Communicator> group) : group_(std::move(group)) {}
-  int rank() const override { return group_.rank(); }
-  int size() const override { return group_.size(); }
-  void Run(const Collective& mine) override { group_.Wait(group_.Start(mine)); }
+  explicit StartAndWait(std::unique_ptr<Communicator> group)
+      : rank_(group->rank()), size_(group->size()), started_(Alone(std::move(group))) {}
+  int rank() const override { return rank_; }
+  int size() const override { return size_; }
+  void Run(const Collective& mine) override { started_.Wait(started_.Start(0, mine)); }
 
  private:
-  StartedGroup group_;
+  int rank_;
+  int size_;
+  StartedOperations started_;
 };
 
-/// Lends a member's view for as long as a StartedGroup lives.
+/// Lends a member's view for as long as a StartedOperations lives.
 class Lent final : public Communicator {
  public:
   explicit Lent(Communicator& group) : group_(group) {}
@@ -53,12 +62,12 @@ void Expect(bool condition, const std::string& what) {
 /// of the member's own.
 void RunMany(Communicator& group, unsigned seed) {
   constexpr std::int64_t kOperations = 40;
-  StartedGroup started(std::make_unique<Lent>(group));
+  StartedOperations started(Alone(std::make_unique<Lent>(group)));
   const int rank = group.rank();
   const int size = group.size();
   const auto count_of = [](std::int64_t i, int member) { return i * i * 7 % 3000 + member; };
   struct Operation {
-    StartedGroup::Number number;
+    StartedOperations::Number number;
     Values input;
     Values output;
     Values expected;
@@ -71,8 +80,8 @@ void RunMany(Communicator& group, unsigned seed) {
       const KnownOperation known{.count = count, .salt = i};
       operation.output = ValuesOf(rank, i, count);
       operation.expected = Known<double>::Reduced(known, size, 0, count);
-      operation.number = started.Start(
-          Collective::AllReduce(operation.output.data(), count, DType::kFloat64, ReduceOp::kSum));
+      operation.number = started.Start(0, Collective::AllReduce(operation.output.data(), count,
+                                                                DType::kFloat64, ReduceOp::kSum));
     } else {
       const int before = (rank + size - 1) % size;
       operation.input = ValuesOf(rank, i, count_of(i, rank));
@@ -80,8 +89,9 @@ void RunMany(Communicator& group, unsigned seed) {
       operation.output.resize(operation.expected.size());
       const RingSizes sizes = RingSizesOf(rank, size, operation.input.size() * sizeof(double),
                                           operation.output.size() * sizeof(double));
-      operation.number = started.Start(Collective::AllToAll(
-          operation.input.data(), sizes.send_bytes, operation.output.data(), sizes.receive_bytes));
+      operation.number =
+          started.Start(0, Collective::AllToAll(operation.input.data(), sizes.send_bytes,
+                                                operation.output.data(), sizes.receive_bytes));
     }
   }
   std::mt19937 random(seed + static_cast<unsigned>(rank));
@@ -149,11 +159,11 @@ TEST_CASE("what is passed on goes once around the ring") {
 TEST_CASE("a start returns before the other members have come") {
   std::atomic<bool> first_has_started = false;
   const auto outcomes = RunGroup(2, [&](Communicator& group) {
-    StartedGroup started(std::make_unique<Lent>(group));
+    StartedOperations started(Alone(std::make_unique<Lent>(group)));
     double value = group.rank() + 1.0;
     const Collective sum = Collective::AllReduce(&value, 1, DType::kFloat64, ReduceOp::kSum);
     if (group.rank() == 1) first_has_started.wait(false);
-    const auto number = started.Start(sum);
+    const auto number = started.Start(0, sum);
     if (group.rank() == 0) {
       first_has_started = true;
       first_has_started.notify_all();
@@ -169,10 +179,11 @@ TEST_CASE("a wait ends with the failure of its operation or of one before it") {
   const auto outcomes = RunGroup(
       3,
       [&](Communicator& group) {
-        StartedGroup started(std::make_unique<Lent>(group));
+        StartedOperations started(Alone(std::make_unique<Lent>(group)));
         double value = 1.0;
         const auto sum = [&] {
-          return started.Start(Collective::AllReduce(&value, 1, DType::kFloat64, ReduceOp::kSum));
+          return started.Start(0,
+                               Collective::AllReduce(&value, 1, DType::kFloat64, ReduceOp::kSum));
         };
         started.Wait(sum());
         if (group.rank() == 2) {
@@ -188,11 +199,12 @@ TEST_CASE("a wait ends with the failure of its operation or of one before it") {
 
 TEST_CASE("members whose operations differ get an error that names both") {
   const auto outcomes = RunGroup(2, [](Communicator& group) {
-    StartedGroup started(std::make_unique<Lent>(group));
+    StartedOperations started(Alone(std::make_unique<Lent>(group)));
     double value = 1.0;
-    started.Wait(group.rank() == 0 ? started.Start({})
-                                   : started.Start(Collective::AllReduce(&value, 1, DType::kFloat64,
-                                                                         ReduceOp::kSum)));
+    started.Wait(
+        group.rank() == 0
+            ? started.Start(0, {})
+            : started.Start(0, Collective::AllReduce(&value, 1, DType::kFloat64, ReduceOp::kSum)));
   });
   for (const std::string& outcome : outcomes) {
     REQUIRE(outcome.find("logic error") == 0);
@@ -206,16 +218,17 @@ TEST_CASE("a member that leaves ends the waits of the others, and drops what has
   const Watchdog watchdog(abort);
   std::string outcome;
   std::thread stays([&outcome, member = std::move(members[0])]() mutable {
-    StartedGroup started(std::move(member));
+    StartedOperations started(Alone(std::move(member)));
     double value = 1.0;
     const Collective sum = Collective::AllReduce(&value, 1, DType::kFloat64, ReduceOp::kSum);
-    for (int i = 0; i < 10; ++i) started.Start(sum);
+    for (int i = 0; i < 10; ++i) started.Start(0, sum);
     outcome = OutcomeOf([&] { started.WaitForAll(); });
   });
   std::thread([member = std::move(members[1])]() mutable {
-    StartedGroup started(std::move(member));
+    StartedOperations started(Alone(std::move(member)));
     double value = 1.0;
-    started.Wait(started.Start(Collective::AllReduce(&value, 1, DType::kFloat64, ReduceOp::kSum)));
+    started.Wait(
+        started.Start(0, Collective::AllReduce(&value, 1, DType::kFloat64, ReduceOp::kSum)));
   }).join();
   stays.join();
   REQUIRE(outcome.find("aborted: ") == 0);

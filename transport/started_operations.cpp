@@ -1,13 +1,13 @@
-#include "transport/started_group.hpp"
+#include "transport/started_operations.hpp"
 
 #include <utility>
 
 namespace troupe {
 
-StartedGroup::StartedGroup(std::unique_ptr<Communicator> group)
-    : group_(std::move(group)), thread_([this] { Serve(); }) {}
+StartedOperations::StartedOperations(std::vector<std::unique_ptr<Communicator>> groups, Clock clock)
+    : groups_(std::move(groups)), clock_(clock), thread_([this] { Serve(); }) {}
 
-StartedGroup::~StartedGroup() {
+StartedOperations::~StartedOperations() {
   {
     const std::lock_guard lock(mutex_);
     closed_ = true;
@@ -16,8 +16,9 @@ StartedGroup::~StartedGroup() {
   thread_.join();
 }
 
-StartedGroup::Number StartedGroup::Start(const Collective& mine) {
-  Started started{mine,
+StartedOperations::Number StartedOperations::Start(std::size_t group, const Collective& mine) {
+  Started started{group,
+                  mine,
                   {mine.send_bytes.begin(), mine.send_bytes.end()},
                   {mine.receive_bytes.begin(), mine.receive_bytes.end()}};
   {
@@ -28,13 +29,18 @@ StartedGroup::Number StartedGroup::Start(const Collective& mine) {
   return ++last_;
 }
 
-void StartedGroup::Wait(Number number) {
+void StartedOperations::Wait(Number number) {
   std::unique_lock lock(mutex_);
   changed_.wait(lock, [&] { return complete_ >= number || failure_; });
   if (complete_ < number) std::rethrow_exception(failure_);
 }
 
-void StartedGroup::Serve() {
+std::vector<OperationTimes> StartedOperations::TakeTimes() {
+  const std::lock_guard lock(mutex_);
+  return std::exchange(times_, {});
+}
+
+void StartedOperations::Serve() {
   std::unique_lock lock(mutex_);
   while (true) {
     changed_.wait(lock, [&] { return closed_ || !queue_.empty(); });
@@ -44,15 +50,18 @@ void StartedGroup::Serve() {
     started.call.send_bytes = started.send_bytes;
     started.call.receive_bytes = started.receive_bytes;
     lock.unlock();
+    OperationTimes times{started.group, started.call.call.operation, clock_ ? clock_() : 0, 0};
     std::exception_ptr failure;
     try {
-      group_->Run(started.call);
+      groups_[started.group]->Run(started.call);
     } catch (...) {
       failure = std::current_exception();
     }
+    times.end_ns = clock_ ? clock_() : 0;
     lock.lock();
     failure_ = failure;
     if (!failure) ++complete_;
+    if (clock_) times_.push_back(times);
     changed_.notify_all();
     if (failure) return;
   }

@@ -1,0 +1,80 @@
+// Collectives that run on a thread of their own while their member goes on.
+#pragma once
+
+#include <condition_variable>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <exception>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "transport/communicator.hpp"
+
+namespace troupe {
+
+/// When an operation ran.
+struct OperationTimes {
+  std::size_t group = 0;
+  Operation operation = Operation::kBarrier;
+  std::int64_t begin_ns = 0;
+  std::int64_t end_ns = 0;
+};
+
+/// One member's views of some groups, whose operations are started and waited for. They run in the
+/// order in which this member started them, one at a time, on a thread of this object. The order must
+/// be the same on all members of a group. Its functions are called on the member's thread only.
+class StartedOperations {
+ public:
+  /// Of the operations of this member, from 1.
+  using Number = std::uint64_t;
+
+  /// Nanoseconds; called on any thread.
+  using Clock = std::int64_t (*)();
+
+  /// Takes the member's only views of the groups. `clock` gives the times of operations.
+  explicit StartedOperations(std::vector<std::unique_ptr<Communicator>> groups,
+                             Clock clock = nullptr);
+  /// Drops what has not begun. Ends with the operation in progress: when all members have come to
+  /// it, one has left, or the group's signal is raised.
+  ~StartedOperations();
+  StartedOperations(const StartedOperations&) = delete;
+  StartedOperations& operator=(const StartedOperations&) = delete;
+
+  /// Queues an operation of a group and returns at once. Its input must not change, and its output
+  /// must not be used, until Wait returns. The sizes of an all-to-all are copied.
+  Number Start(std::size_t group, const Collective& mine);
+  /// Blocks until an operation and all before it are complete. Throws what the first of them that
+  /// failed has thrown; none runs after that.
+  void Wait(Number number);
+  /// The same for all that were started.
+  void WaitForAll() { Wait(last_); }
+  /// Returns the times of those that have run since the last call; none without a clock.
+  std::vector<OperationTimes> TakeTimes();
+
+ private:
+  struct Started {
+    std::size_t group = 0;
+    Collective call;
+    std::vector<std::size_t> send_bytes;
+    std::vector<std::size_t> receive_bytes;
+  };
+
+  void Serve();
+
+  const std::vector<std::unique_ptr<Communicator>> groups_;
+  const Clock clock_;
+  Number last_ = 0;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::deque<Started> queue_;
+  Number complete_ = 0;
+  std::vector<OperationTimes> times_;
+  std::exception_ptr failure_;  ///< of operation complete_ + 1
+  bool closed_ = false;
+  std::thread thread_;  ///< last: it uses the others
+};
+
+}  // namespace troupe
