@@ -124,6 +124,10 @@ caf::result<Answer> RunNow(DevicePointer self, const DeviceWork& work, Body body
     times.end_ns = NowNs();
     if constexpr (requires { answer.busy_ns; }) answer.busy_ns = times.end_ns - times.begin_ns;
     Record(s.config, work, times, cores);
+    const auto program = s.programs.find(work.stage);
+    if (program != s.programs.end() && !work.untraced) {
+      RecordCollectives(s.config, work, *program->second);
+    }
     return answer;
   } catch (...) {
     return FailWork(s.config, work);

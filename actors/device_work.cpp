@@ -26,7 +26,10 @@ constexpr std::array<WorkWords, kNumWorkKinds + 1> kWords = {{{"work", nullptr},
                                                               {"weight gradients", "microbatch "},
                                                               {"offload", "window "},
                                                               {"restore", "window "},
-                                                              {"checkpoint", nullptr}}};
+                                                              {"checkpoint", nullptr},
+                                                              {"gradient reduction", nullptr},
+                                                              {"parameter gathering", nullptr},
+                                                              {"wait for replicas", nullptr}}};
 
 const WorkWords& WordsOf(WorkKind kind) { return kWords.at(static_cast<std::size_t>(kind)); }
 
@@ -106,6 +109,15 @@ void Record(const DeviceConfig& config, const DeviceWork& work, const WorkTimes&
   SetMemory(record, MemoryOf(config));
   SetCoreTime(record, cores);
   config.trace->Worked(record);
+}
+
+void RecordCollectives(const DeviceConfig& config, const DeviceWork& work, StageProgram& program) {
+  for (const CollectiveWork& done : program.TakeCollectives()) {
+    DeviceWork one = work;
+    one.kind = done.kind;
+    one.unit = 0;
+    Record(config, one, done.times);
+  }
 }
 
 Failure ThrownFailure() {

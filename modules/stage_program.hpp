@@ -11,6 +11,7 @@
 
 #include "layout/ids.hpp"
 #include "modules/work_queue.hpp"
+#include "trace/pass_record.hpp"
 #include "transport/buffer.hpp"
 
 namespace troupe {
@@ -161,6 +162,12 @@ using StateMovedCallback = std::function<void(const WorkTimes&)>;
 
 enum class TensorKind { kParameter, kGradient, kFirstMoment, kSecondMoment };
 
+/// A collective that ran beside the functions of a program, or a wait of theirs for one.
+struct CollectiveWork {
+  WorkKind kind = WorkKind::kCollectiveWait;
+  WorkTimes times;
+};
+
 class StageProgram {
  public:
   virtual ~StageProgram() = default;
@@ -193,6 +200,8 @@ class StageProgram {
   /// first that is missing, unknown or different, and changes nothing then. Not while a pass is in
   /// flight. Replicas and others that hold the same piece must be given the same values.
   virtual void SetTensors(TensorKind kind, const std::vector<TensorPiece>& pieces) = 0;
+  /// Returns those that have ended since the last call, with times by the clock of trace/clock.hpp.
+  virtual std::vector<CollectiveWork> TakeCollectives() { return {}; }
   /// Bytes of parameters, gradients and optimizer state that are on the device now.
   virtual std::size_t state_bytes() const = 0;
 };

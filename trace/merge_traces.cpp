@@ -145,9 +145,11 @@ void SortByTime(RunTrace& trace) {
   const auto moved = [&](int& index) {
     if (index >= 0) index = place[At(index)];
   };
-  for (TraceWork& work : trace.work) moved(work.message);
+  for (auto* list : {&trace.work, &trace.collectives}) {
+    for (TraceWork& work : *list) moved(work.message);
+    std::ranges::stable_sort(*list, {}, [](const TraceWork& w) { return w.pass.begin_ns; });
+  }
   const std::int64_t origin = EarliestOf(trace);
-  std::ranges::stable_sort(trace.work, {}, [](const TraceWork& w) { return w.pass.begin_ns; });
   for (TraceMessage& message : trace.messages) {
     moved(message.cause);
     message.sent_ns -= origin;
@@ -155,9 +157,11 @@ void SortByTime(RunTrace& trace) {
     if (message.begin_ns >= 0) message.begin_ns -= origin;
     if (message.end_ns >= 0) message.end_ns -= origin;
   }
-  for (TraceWork& work : trace.work) {
-    work.pass.begin_ns -= origin;
-    work.pass.end_ns -= origin;
+  for (auto* list : {&trace.work, &trace.collectives}) {
+    for (TraceWork& work : *list) {
+      work.pass.begin_ns -= origin;
+      work.pass.end_ns -= origin;
+    }
   }
   trace.origin_ns = origin;
 }
@@ -297,7 +301,7 @@ class Merger {
       work.cores = CoreTimeOf(record);
       const auto found = records_.by_id.find(record.cause);
       if (found != records_.by_id.end()) work.message = found->second;
-      trace_.work.push_back(work);
+      (IsCollective(work.pass.kind) ? trace_.collectives : trace_.work).push_back(work);
     }
   }
 

@@ -12,16 +12,22 @@ namespace troupe {
 enum class WorkKind : std::uint8_t {
   kForward = 1,
   kBackward = 2,
-  kReduce = 3,      ///< gradients summed over replicas
-  kUpdate = 4,      ///< optimizer step
-  kExchange = 5,    ///< boundary rows exchanged within a colocated group
-  kWeight = 6,      ///< the weights' part of a split backward
-  kOffload = 7,     ///< an encoder's state copied off its device, concurrently with other work
-  kRestore = 8,     ///< the same state copied back
-  kCheckpoint = 9,  ///< a shard of a checkpoint written, before the round that it delays
+  kReduce = 3,           ///< gradients summed over replicas
+  kUpdate = 4,           ///< optimizer step
+  kExchange = 5,         ///< boundary rows exchanged within a colocated group
+  kWeight = 6,           ///< the weights' part of a split backward
+  kOffload = 7,          ///< an encoder's state copied off its device, concurrently with other work
+  kRestore = 8,          ///< the same state copied back
+  kCheckpoint = 9,       ///< a shard of a checkpoint written, before the round that it delays
+  kReduceBucket = 10,    ///< some gradients summed over replicas, beside other work
+  kGather = 11,          ///< some updated parameters gathered from replicas, beside other work
+  kCollectiveWait = 12,  ///< the part of other work that waited for one of these two
 };
 
-inline constexpr std::uint8_t kNumWorkKinds = 9;
+inline constexpr std::uint8_t kNumWorkKinds = 12;
+
+/// Collectives beside other work, and waits for them. A trace has them apart from work.
+constexpr bool IsCollective(WorkKind kind) { return kind >= WorkKind::kReduceBucket; }
 
 /// Copies run concurrently with a device's other work. All other work is sequential, except that
 /// sums of gradients may run concurrently with other modules of the rank.
@@ -36,8 +42,19 @@ constexpr bool IsPass(WorkKind kind) {
 
 /// "F", "B", "reduce", ...; "?" for any other value.
 constexpr const char* ToString(WorkKind kind) {
-  constexpr std::array<const char*, kNumWorkKinds + 1> kNames = {
-      "?", "F", "B", "reduce", "update", "exchange", "W", "offload", "restore", "checkpoint"};
+  constexpr std::array<const char*, kNumWorkKinds + 1> kNames = {"?",
+                                                                 "F",
+                                                                 "B",
+                                                                 "reduce",
+                                                                 "update",
+                                                                 "exchange",
+                                                                 "W",
+                                                                 "offload",
+                                                                 "restore",
+                                                                 "checkpoint",
+                                                                 "reduce bucket",
+                                                                 "gather",
+                                                                 "wait for collectives"};
   const auto number = static_cast<std::size_t>(kind);
   return number < kNames.size() ? kNames[number] : "?";
 }

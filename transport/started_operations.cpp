@@ -44,7 +44,7 @@ void StartedOperations::Serve() {
   std::unique_lock lock(mutex_);
   while (true) {
     changed_.wait(lock, [&] { return closed_ || !queue_.empty(); });
-    if (closed_) return;
+    if (queue_.empty()) return;
     Started started = std::move(queue_.front());
     queue_.pop_front();
     started.call.send_bytes = started.send_bytes;

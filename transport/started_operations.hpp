@@ -37,8 +37,9 @@ class StartedOperations {
   /// Takes the member's only views of the groups. `clock` gives the times of operations.
   explicit StartedOperations(std::vector<std::unique_ptr<Communicator>> groups,
                              Clock clock = nullptr);
-  /// Drops what has not begun. Ends with the operation in progress: when all members have come to
-  /// it, one has left, or the group's signal is raised.
+  /// Ends when all that was started has run or one has failed: because a member has left, or the
+  /// group's signal is raised. Members of other processes wait for this one's part, so nothing is
+  /// dropped.
   ~StartedOperations();
   StartedOperations(const StartedOperations&) = delete;
   StartedOperations& operator=(const StartedOperations&) = delete;

@@ -1,8 +1,5 @@
 #include "modules/torch/bucket_exchange.hpp"
 
-#include <algorithm>
-#include <map>
-#include <tuple>
 #include <utility>
 
 #include "modules/torch/autograd.hpp"
@@ -30,9 +27,6 @@ struct GateFunction : torch::autograd::Function<GateFunction> {
 
 int Size(const std::unique_ptr<Communicator>& group) { return group ? group->size() : 1; }
 
-/// Places in the order of a forward.
-auto OrderOf(const BucketKey& key) { return std::tuple(key.place, key.layer); }
-
 }  // namespace
 
 BucketExchange::BucketExchange(const FlatLayout& layout, std::vector<BucketTensors> tensors,
@@ -40,70 +34,38 @@ BucketExchange::BucketExchange(const FlatLayout& layout, std::vector<BucketTenso
                                std::unique_ptr<Communicator> data, const std::vector<bool>& late)
     : layout_(layout),
       tensors_(std::move(tensors)),
+      order_(layout, late),
       gated_(tensors_.size(), false),
-      ready_(tensors_.size(), false),
       gathered_(tensors_.size(), 0) {
-  const std::vector<FlatBucket>& buckets = layout.buckets();
-  std::map<std::string, std::size_t> parts;  // by their order
-  for (const FlatBucket& bucket : buckets) parts.emplace(bucket.key.part, parts.size());
-  std::vector<std::size_t> early;
-  std::vector<std::size_t> outside;
-  for (std::size_t b = 0; b < buckets.size(); ++b) {
-    const bool announced = buckets[b].key.place != BucketPlace::kOutsideLayers && !late[b];
-    (announced ? early : outside).push_back(b);
-  }
-  std::ranges::stable_sort(early, std::less<>(), [&](std::size_t b) {
-    return std::tuple(parts.at(buckets[b].key.part), OrderOf(buckets[b].key));
-  });
-  std::ranges::stable_sort(outside, std::less<>(), [&](std::size_t b) { return !late[b]; });
-  num_early_ = early.size();
-  forward_order_ = std::move(outside);
-  forward_order_.insert(forward_order_.end(), early.begin(), early.end());
-  reduce_order_.assign(forward_order_.rbegin(), forward_order_.rend());
-
   std::vector<std::unique_ptr<Communicator>> groups;
   if (Size(shards) > 1) groups.push_back(std::move(shards));
   data_ = groups.size();
   if (Size(data) > 1) groups.push_back(std::move(data));
-  if (!groups.empty() && !buckets.empty()) operations_.emplace(std::move(groups), NowNs);
+  if (!groups.empty() && !tensors_.empty()) operations_.emplace(std::move(groups), NowNs);
 }
 
 at::Tensor ParameterGate::Enter(const at::Tensor& rows) {
-  for (const std::size_t b : used_) exchange_.Wait(b);
-  if (!rows.requires_grad() || !exchange_.active()) return rows;
+  if (!exchange_.operations_) return rows;
+  for (const std::size_t b : place_.used) exchange_.WaitForGather(b);
+  if (!rows.requires_grad()) return rows;
   return GateFunction::apply(rows, ParameterGatePtr::reclaim_copy(this));
 }
 
 void ParameterGate::Leave() {
   if (!exchange_.last_backward_) return;
-  for (const std::size_t b : complete_) exchange_.ready_[b] = true;
-  exchange_.StartReady();
+  for (const std::size_t b : exchange_.order_.Leave(place_)) exchange_.StartReduce(b);
 }
 
 ParameterGatePtr BucketExchange::MakeGate(const std::string& part, BucketPlace place,
                                           std::int64_t layer) {
-  const BucketKey here{.part = part, .place = place, .layer = layer};
-  auto gate = c10::make_intrusive<ParameterGate>(*this);
-  for (const std::size_t b : reduce_order_) {
-    const BucketKey& key = layout_.buckets()[b].key;
-    if (key.part != part || key.place == BucketPlace::kOutsideLayers) continue;
-    if (OrderOf(key) >= OrderOf(here)) gate->complete_.push_back(b);
-    if (key != here) continue;
-    gate->used_.push_back(b);
-    gated_[b] = true;
-  }
-  return gate;
+  GatePlace gate = order_.GateOf(part, place, layer);
+  for (const std::size_t b : gate.used) gated_[b] = true;
+  return c10::make_intrusive<ParameterGate>(*this, std::move(gate));
 }
 
 void BucketExchange::BeginForward() {
   for (std::size_t b = 0; b < gathered_.size(); ++b) {
-    if (!gated_[b]) Wait(b);
-  }
-}
-
-void BucketExchange::StartReady() {
-  while (num_started_ < num_early_ && ready_[reduce_order_[num_started_]]) {
-    StartReduce(reduce_order_[num_started_++]);
+    if (!gated_[b]) WaitForGather(b);
   }
 }
 
@@ -113,23 +75,23 @@ void BucketExchange::StartReduce(std::size_t bucket) {
   const at::Tensor& gradients = tensors_[bucket].gradients;
   const at::Tensor own = gradients.narrow(0, place.own.begin - place.all.begin, place.own.size());
   const DType dtype = DTypeOf(gradients.scalar_type());
+  const auto start = [&](std::size_t group, const Collective& call) {
+    last_reduce_ = operations_->Start(group, call);
+  };
   if (layout_.sharding().shards > 1) {
-    operations_->Start(shards_, Collective::ReduceScatter(gradients.data_ptr(), own.numel(), dtype,
-                                                          ReduceOp::kSum, own.data_ptr()));
+    start(shards_, Collective::ReduceScatter(gradients.data_ptr(), own.numel(), dtype,
+                                             ReduceOp::kSum, own.data_ptr()));
   }
   if (layout_.sharding().instances > 1) {
-    operations_->Start(data_,
-                       Collective::AllReduce(own.data_ptr(), own.numel(), dtype, ReduceOp::kSum));
+    start(data_, Collective::AllReduce(own.data_ptr(), own.numel(), dtype, ReduceOp::kSum));
   }
 }
 
 void BucketExchange::ReduceRest() {
   last_backward_ = false;
-  if (!active()) return;
-  while (num_started_ < reduce_order_.size()) StartReduce(reduce_order_[num_started_++]);
-  num_started_ = 0;
-  std::fill(ready_.begin(), ready_.end(), false);
-  operations_->WaitForAll();
+  if (!operations_) return;
+  for (const std::size_t b : order_.Finish()) StartReduce(b);
+  WaitFor(last_reduce_);
 }
 
 void BucketExchange::StartGather(std::size_t bucket) {
@@ -141,14 +103,30 @@ void BucketExchange::StartGather(std::size_t bucket) {
       shards_, Collective::AllGather(own.data_ptr(), own.nbytes(), read.data_ptr()));
 }
 
-void BucketExchange::Wait(std::size_t bucket) {
+void BucketExchange::WaitForGather(std::size_t bucket) {
   if (gathered_[bucket] == 0) return;
-  operations_->Wait(gathered_[bucket]);
-  gathered_[bucket] = 0;
+  WaitFor(std::exchange(gathered_[bucket], 0));
+}
+
+void BucketExchange::WaitFor(StartedOperations::Number number) {
+  const std::int64_t begin_ns = NowNs();
+  operations_->Wait(number);
+  waits_.push_back({WorkKind::kCollectiveWait, {begin_ns, NowNs(), {}}});
 }
 
 void BucketExchange::WaitForParameters() {
-  for (std::size_t b = 0; b < gathered_.size(); ++b) Wait(b);
+  for (std::size_t b = 0; b < gathered_.size(); ++b) WaitForGather(b);
+}
+
+std::vector<CollectiveWork> BucketExchange::TakeCollectives() {
+  std::vector<CollectiveWork> all = std::exchange(waits_, {});
+  if (!operations_) return all;
+  for (const OperationTimes& done : operations_->TakeTimes()) {
+    const bool gathers = done.operation == Operation::kAllGather;
+    all.push_back(
+        {gathers ? WorkKind::kGather : WorkKind::kReduceBucket, {done.begin_ns, done.end_ns, {}}});
+  }
+  return all;
 }
 
 }  // namespace troupe

@@ -37,6 +37,9 @@ class TorchStage : public StageProgram {
   std::vector<TensorPiece> Tensors(TensorKind kind) const override;
   /// All kinds but gradients. Throws std::logic_error while a backward is owed.
   void SetTensors(TensorKind kind, const std::vector<TensorPiece>& pieces) override;
+  std::vector<CollectiveWork> TakeCollectives() override {
+    return store_.exchange().TakeCollectives();
+  }
   std::size_t state_bytes() const override { return store_.num_bytes() - offloaded_.bytes_away(); }
 
  private:

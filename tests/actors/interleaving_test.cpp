@@ -5,6 +5,7 @@
 #include <catch2/catch.hpp>
 
 #include "kinds/synthetic.hpp"
+#include "modules/wrapped_program.hpp"
 #include "tests/actors/job_fixture.hpp"
 
 namespace troupe {
@@ -39,19 +40,39 @@ std::string BrokenRule(const std::string& order, std::int64_t limit) {
   return forwards == backwards ? "" : "a forward without backward: " + order;
 }
 
+/// Notes the unit of every backward that is said to be the last of its round.
+struct NoteLast : WrappedProgram {
+  using Units = std::vector<std::int64_t>;
+  NoteLast(std::unique_ptr<StageProgram> inner, Units& into)
+      : WrappedProgram(std::move(inner)), last(into) {}
+  BackwardResult Backward(const BackwardPass& pass) override {
+    if (pass.last) last.push_back(pass.unit);
+    return program->Backward(pass);
+  }
+  Units& last;
+};
+
 void RunMany(JobFixture& job, int runs) {
   const Config config = TwoEncoders();
   constexpr std::int64_t kMicrobatches = 5;
+  std::map<std::string, NoteLast::Units> last;  // by shard
+  job.wrap_program = [&last](ProgramFactory make) -> ProgramFactory {
+    return [&last, make](const ShardAddress& shard) {
+      return std::make_unique<NoteLast>(make(shard), last[ToString(shard)]);
+    };
+  };
   job.inspect = true;
   REQUIRE(job.Run(config, TrainingRounds(2, kMicrobatches)).failure.text == "");
   const auto gradients = job.seen->GradientSums();
   const auto parameters = job.seen->parameters;
   const double loss = job.seen->rounds[1].loss.loss;
   REQUIRE(gradients.size() == 6);
+  const NoteLast::Units last_of_rounds = {kMicrobatches - 1, 2 * kMicrobatches - 1};
 
   for (int run = 1; run <= runs; ++run) {
     INFO("delivery order " << run);
     const auto seed = static_cast<std::uint64_t>(run);
+    last.clear();
     const JobDone done = job.RunShuffled(config, TrainingRounds(2, kMicrobatches), seed);
     if (!done.failure.empty()) FAIL(done.failure.text);
     for (const StagePlan& stage : job.plan->stages()) {
@@ -60,6 +81,10 @@ void RunMany(JobFixture& job, int runs) {
         const std::string broken = BrokenRule(order, stage.limit);
         if (!broken.empty()) FAIL(name << ": " << broken);
       }
+    }
+    CHECK(last.size() == 16);
+    for (const auto& [shard, units] : last) {
+      if (units != last_of_rounds) FAIL(shard << ": another backward is the last");
     }
     if (job.seen->GradientSums() != gradients) FAIL("other gradients than in delivery order 0");
     if (job.seen->parameters != parameters) FAIL("other parameters than in delivery order 0");

@@ -204,12 +204,22 @@ Job::Job(const Config& config, bool split, bool portable) : config_(config), spl
   const ProgramFactory make = MakeTorchPrograms(
       config, std::make_shared<GroupTable>(config, std::make_shared<AbortSignal>()),
       TorchOptions{.portable = portable});
-  for (const ModuleConfig& module : config.modules) {
+  AddShards([&make](int) { return make; });
+}
+
+Job::Job(const Config& config,
+         const std::function<std::shared_ptr<GroupTable>(int rank)>& groups_of)
+    : config_(config), split_(false) {
+  AddShards([&](int rank) { return MakeTorchPrograms(config, groups_of(rank), TorchOptions{}); });
+}
+
+void Job::AddShards(const std::function<ProgramFactory(int rank)>& make) {
+  for (const ModuleConfig& module : config_.modules) {
     if (module.inline_in) continue;
     for (const int rank : module.ranks) {
-      const Coordinates at = GridOf(config, module).CoordinatesOf(rank);
+      const Coordinates at = GridOf(config_, module).CoordinatesOf(rank);
       const ShardAddress address{module.name, at.pp, at.dp, at.tp, at.cp, rank};
-      shards_.push_back({address, make(address)});
+      shards_.push_back({address, make(rank)(address)});
     }
   }
 }

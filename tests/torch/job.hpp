@@ -12,6 +12,7 @@
 #include "configs/config.hpp"
 #include "kinds/llama.hpp"
 #include "kinds/vit.hpp"
+#include "modules/groups.hpp"
 #include "modules/stage_program.hpp"
 
 namespace troupe {
@@ -42,6 +43,8 @@ class Job {
   /// `split`: backwards leave out the weights, which follow when all of a round are done.
   /// `portable`: as on a device, see TorchOptions.
   explicit Job(const Config& config, bool split = false, bool portable = false);
+  /// Every rank in a process of its own, with the groups that `groups_of` returns for it.
+  Job(const Config& config, const std::function<std::shared_ptr<GroupTable>(int rank)>& groups_of);
 
   /// Forward and backward of some microbatches, all forwards first; replica d gets parts[u][d].
   LossSums TrainRound(const std::vector<std::vector<Inputs>>& parts, double loss_scale);
@@ -67,6 +70,7 @@ class Job {
   };
   using Rows = std::vector<Buffer>;
 
+  void AddShards(const std::function<ProgramFactory(int rank)>& make);
   std::vector<StageProgram*> StageOf(const std::string& module, int pp, int dp);
   Rows ForwardStage(const std::string& module, int pp, int dp, ForwardPass pass, LossSums* loss);
   Rows BackwardStage(const std::string& module, int pp, int dp, const BackwardPass& pass);

@@ -121,6 +121,34 @@ TEST_CASE("training goes on with key/value heads that ranks share, and with froz
   RequireSameAfterInterruption(config);
 }
 
+TEST_CASE("training goes on where replicas divide the state, in instances too", "[torch]") {
+  Config config = SmallConfig();
+  config.run.precision = GENERATE(Precision::kFloat64, Precision::kBFloat16);
+  config.optimizer.shard = OptimizerShard::kData;
+  config.optimizer.instances = GENERATE(1, 2);
+  ModuleOf(config, "language").As<LlamaConfig>().tied_head = true;
+  SetLayout(config, "vision", {.dp = 4});
+  SetLayout(config, "language", {.pp = 2, .dp = 4});
+  RequireSameAfterInterruption(config);
+}
+
+TEST_CASE("a run whose replicas divide the state goes on in another precision", "[torch]") {
+  Config before = SmallConfig();
+  before.run.precision = Precision::kBFloat16;
+  before.optimizer.shard = OptimizerShard::kData;
+  SetLayout(before, "vision", {.dp = 2});
+  SetLayout(before, "language", {.dp = 2});
+  Config after = before;
+  after.run.precision = Precision::kFloat32;
+  const TemporaryDirectory directory;
+  Job one(before);
+  TrainSteps(before, one, 0, 2);
+  Save(before, one, directory.File("run"), 2);
+  Job other(after);
+  Restore(after, other, directory.File("run"));
+  CHECK((StateOf(other) == StateOf(one)));
+}
+
 TEST_CASE("a run goes on in bfloat16 from a checkpoint in float32, and back", "[torch]") {
   const bool first_short = GENERATE(false, true);
   Config before = SmallConfig();

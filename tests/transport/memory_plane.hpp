@@ -4,6 +4,8 @@
 #pragma once
 
 #include <algorithm>
+#include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <cstring>
 #include <deque>
@@ -63,6 +65,14 @@ class MemoryNetwork {
     const std::lock_guard lock(mutex_);
     return max_early_;
   }
+  /// Bytes that have arrived in process `process`.
+  std::uint64_t bytes_received(ProcessId process) const {
+    const std::lock_guard lock(mutex_);
+    const auto found = received_.find(process);
+    return found == received_.end() ? 0 : found->second;
+  }
+  /// From now on everything that arrives does so this much later.
+  void Slow(std::chrono::milliseconds delay) { delay_ = delay; }
   /// Fails what process `process` receives from now on.
   void FailReceivesOf(ProcessId process, const Failure& error) {
     const std::lock_guard lock(mutex_);
@@ -135,6 +145,7 @@ class MemoryNetwork {
           tasks_.pop_back();
         }
         if (!task) return;
+        std::this_thread::sleep_for(network_.delay_.load());
         task();
       }
     }
@@ -203,7 +214,8 @@ class MemoryNetwork {
 
   void Deliver(const Key& key, SendEntry send, ReceiveEntry receive) {
     const ProcessId from = std::get<0>(key);
-    at(std::get<1>(key)).Later([this, from, send = std::move(send), receive = std::move(receive)] {
+    const ProcessId to = std::get<1>(key);
+    at(to).Later([this, from, to, send = std::move(send), receive = std::move(receive)] {
       {
         const std::lock_guard lock(mutex_);
         if (send.buffer.num_bytes() != receive.destination.num_bytes())
@@ -213,6 +225,7 @@ class MemoryNetwork {
         if (ChecksumOf(send.buffer) != send.checksum)
           Fault(receive.what + ": changed while it was sent");
         std::memcpy(receive.destination.data(), send.buffer.data(), send.buffer.num_bytes());
+        received_[to] += send.buffer.num_bytes();
       }
       receive.received();
       if (!send.sent) return;
@@ -242,11 +255,13 @@ class MemoryNetwork {
     receives_.clear();
   }
 
+  std::atomic<std::chrono::milliseconds> delay_{std::chrono::milliseconds(0)};
   mutable std::mutex mutex_;
   std::map<Key, SendEntry> sends_;        // that wait for their receives
   std::map<Key, ReceiveEntry> receives_;  // that wait for their sends
   std::map<std::pair<ProcessId, ProcessId>, std::size_t> early_;
   std::size_t max_early_ = 0;
+  std::map<ProcessId, std::uint64_t> received_;
   std::map<ProcessId, Failure> failing_;
   bool stalling_ = false;
   bool aborted_ = false;

@@ -212,7 +212,24 @@ TEST_CASE("members whose operations differ get an error that names both") {
   }
 }
 
-TEST_CASE("a member that leaves ends the waits of the others, and drops what has not begun") {
+TEST_CASE(
+    "what was started runs to its end, in and between processes, though nobody waits for it") {
+  for (const Homes& homes : {Homes{0, 0, 0}, Homes{0, 1, 2}}) {
+    std::vector<Values> sums(homes.size());
+    const auto outcomes = RunSpanning(homes, [&](Communicator& group) {
+      Values& mine = sums[static_cast<std::size_t>(group.rank())];
+      mine.assign(50, group.rank() + 1.0);
+      StartedOperations started(Alone(std::make_unique<Lent>(group)));
+      for (double& value : mine) {
+        started.Start(0, Collective::AllReduce(&value, 1, DType::kFloat64, ReduceOp::kSum));
+      }
+    });
+    REQUIRE(outcomes == All(3, "ok"));
+    for (const Values& mine : sums) CHECK(mine == Values(50, 6.0));
+  }
+}
+
+TEST_CASE("a member that leaves ends the waits of the others") {
   const auto abort = std::make_shared<AbortSignal>();
   auto members = MakeLocalGroup(2, abort);
   const Watchdog watchdog(abort);

@@ -207,6 +207,7 @@ Summary Summarize(const TraceIndex& index, const std::vector<StepSpan>& spans, s
   Summary summary = collector.Finish(top);
   summary.edges = EdgesOf(index, spans);
   summary.offloads = OffloadTimesOf(index, begin_ns, end_ns);
+  summary.collectives = CollectiveTimesOf(index, begin_ns, end_ns);
   summary.checkpoints = CheckpointTimesOf(index, begin_ns, end_ns);
   return summary;
 }

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "trace/analyze/checkpoints.hpp"
+#include "trace/analyze/collectives.hpp"
 #include "trace/analyze/offload.hpp"
 #include "trace/analyze/steps.hpp"
 #include "trace/analyze/table.hpp"
@@ -79,6 +80,7 @@ struct Summary {
   std::vector<EdgeTime> edges;              ///< by link, then type
   std::vector<LongWait> waits;              ///< longest first, at most `top`
   std::vector<OffloadTime> offloads;        ///< by module
+  std::vector<CollectiveTime> collectives;  ///< by module
   std::vector<CheckpointTime> checkpoints;  ///< by time
   std::vector<std::int64_t> memory_bytes;   ///< by process: the most in use; 0: unknown
   std::vector<RankMemory> gpu_memory;       ///< by rank, for ranks that compute on a GPU

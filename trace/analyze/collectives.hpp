@@ -1,0 +1,29 @@
+// The collectives between replicas that ran beside passes, and what was waited for them.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "trace/analyze/index.hpp"
+
+namespace troupe {
+
+/// Of all shards of one module, summed over its ranks.
+struct CollectiveTime {
+  std::string module;
+  std::int64_t reduces = 0;  ///< sums of a bucket of gradients
+  std::int64_t reduce_ns = 0;
+  std::int64_t gathers = 0;  ///< of a bucket of parameters
+  std::int64_t gather_ns = 0;
+  std::int64_t exposed_ns = 0;  ///< passes, reductions and updates that waited for them
+};
+
+/// By module; those that were under way between `begin_ns` and `end_ns`, and only for that time.
+std::vector<CollectiveTime> CollectiveTimesOf(const TraceIndex& index, std::int64_t begin_ns,
+                                              std::int64_t end_ns);
+
+/// One line.
+std::string Format(const CollectiveTime& time);
+
+}  // namespace troupe
