@@ -108,7 +108,8 @@ void UseGpus(NodeConfig& node, const ClusterConfig& cluster,
       [backend, memory = backend->memory()](Shape shape, DType dtype, int device) {
         return memory(std::move(shape), dtype, device);
       });
-  const DeviceGroupMaker make = [backend](int rank, auto host, const GroupNames& names, Lane lane) {
+  const DeviceGroupMaker make = [backend](int rank, auto host, const GroupNames& names,
+                                          std::optional<Lane> lane) {
     return backend->MakeGroup(rank, std::move(host), names, lane);
   };
   node.make_group = make;
@@ -155,7 +156,7 @@ NodeConfig NodeOf(const JobSetup& setup, std::shared_ptr<const ProcessPlan> proc
   node.setup_thread = SetupComputeThread;
   if (setup.make_queue) {
     node.make_queue = setup.make_queue;
-    node.make_group = [](int, auto host, const GroupNames&, Lane) { return host; };
+    node.make_group = [](int, auto host, const GroupNames&, std::optional<Lane>) { return host; };
     node.queued_passes = kQueuedPasses;
   }
   if (config.cluster.backend == Backend::kCuda) {

@@ -18,6 +18,7 @@
 #include "layout/text.hpp"
 #include "modules/device/backend.hpp"
 #include "plan/memory.hpp"
+#include "plan/optimizer_settings.hpp"
 #include "plan/unit_samples.hpp"
 #include "trace/analyze/table.hpp"
 
@@ -92,6 +93,22 @@ std::string MemoryTable(const JobPlan& plan, const std::vector<StageNeed>& stage
   for (const auto& [rank, bytes] : needs) sum += bytes;
   return Columns(rows) + "estimated: " + Bytes(Most(needs)) + " on the fullest rank, " +
          Bytes(sum) + " in all, without the memory of the process itself\n";
+}
+
+/// A line for each module whose replicas divide the state of the optimizer.
+std::string DividedText(const Config& config) {
+  std::string text;
+  for (const ModuleConfig& module : config.modules) {
+    const StateSharding sharding = ShardingOf(config, module);
+    if (sharding.shards == 1 || module.inline_in) continue;
+    text += "optimizer: " + std::to_string(sharding.shards) + " replicas of " + module.name +
+            " divide its state";
+    if (sharding.instances > 1) {
+      text += ", in each of " + std::to_string(sharding.instances) + " instances";
+    }
+    text += "\n";
+  }
+  return text;
 }
 
 /// The bytes that each offloading module saves on its ranks, or why it saves none. Empty without
@@ -211,8 +228,8 @@ int Check(const CheckArguments& arguments) {
   std::cout << LayoutTable(plan) << '\n'
             << processes << (processes.empty() ? "" : "\n") << StageTable(plan) << '\n'
             << routes << (routes.empty() ? "" : "\n") << FolderText(loaded.config, loaded.folders)
-            << StepsText(loaded.config) << MemoryTable(plan, stages) << OffloadText(plan, stages)
-            << GpuTable(plan, stages);
+            << StepsText(loaded.config) << MemoryTable(plan, stages) << DividedText(loaded.config)
+            << OffloadText(plan, stages) << GpuTable(plan, stages);
   const std::string missing = MissingFor(loaded.config.cluster.backend);
   if (!missing.empty()) std::cout << "cannot be run by this build: " << missing << '\n';
   return kExitDone;

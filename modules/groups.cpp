@@ -119,6 +119,12 @@ void GroupTable::JoinAll(const Peers& peers) {
   });
 }
 
+std::optional<Lane> GroupTable::LaneOf(View view) {
+  if (view == &ShardGroups::data || view == &ShardGroups::shards) return std::nullopt;
+  // Passes need the sums of a tensor group at once; all others are of gradients.
+  return view == &ShardGroups::tensor ? Lane::kCompute : Lane::kCollectives;
+}
+
 void GroupTable::OnDevice(int rank, const DeviceGroupMaker& make) {
   // A rank's views are its own: no lock while others are waited for.
   std::vector<Membership> mine;
@@ -130,10 +136,7 @@ void GroupTable::OnDevice(int rank, const DeviceGroupMaker& make) {
     std::unique_lock lock(mutex_);
     auto& view = groups_.at(membership.shard).*membership.view;
     lock.unlock();
-    // Passes need the sums of a tensor group at once; all others are of gradients.
-    const bool within_passes = membership.view == &ShardGroups::tensor;
-    view = make(rank, std::move(view), membership.names,
-                within_passes ? Lane::kCompute : Lane::kCollectives);
+    view = make(rank, std::move(view), membership.names, LaneOf(membership.view));
   }
 }
 

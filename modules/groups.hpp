@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <tuple>
 #include <vector>
@@ -34,9 +35,11 @@ struct ShardGroups {
   std::unique_ptr<Communicator> tied;       ///< with a tied head: [first stage, last stage]
 };
 
-/// Wraps a rank's view of a group so that its device runs the collectives, on `lane` of its queue.
-using DeviceGroupMaker = std::function<std::unique_ptr<Communicator>(
-    int rank, std::unique_ptr<Communicator> host, const GroupNames& names, Lane lane)>;
+/// Wraps a rank's view of a group so that its device runs the collectives: on `lane` of its queue, or
+/// beside both lanes, for StartedOperations.
+using DeviceGroupMaker =
+    std::function<std::unique_ptr<Communicator>(int rank, std::unique_ptr<Communicator> host,
+                                                const GroupNames& names, std::optional<Lane> lane)>;
 
 /// Thread-safe.
 class GroupTable {
@@ -62,6 +65,7 @@ class GroupTable {
   using Key = std::tuple<std::string, int, int, int, int>;  ///< module, pp, dp, cp, tp
 
   using View = std::unique_ptr<Communicator> ShardGroups::*;
+  static std::optional<Lane> LaneOf(View view);
   struct Membership {
     Key shard;
     View view = nullptr;

@@ -86,6 +86,21 @@ class Communicator {
   /// Performs one of the operations below.
   virtual void Run(const Collective& mine) = 0;
 
+  // For operations that another thread runs (transport/started_operations.hpp) where a device
+  // performs them later than the functions return. The others ignore points.
+
+  /// A point in a queue of a device; null: nothing is queued.
+  using Point = std::shared_ptr<void>;
+  /// After all that the member has queued so far. Called on the member's thread.
+  virtual Point CallerPoint() { return nullptr; }
+  /// As Run, after the work before `points`. Returns the point after the operation.
+  virtual Point RunAfter(const std::vector<Point>& /*points*/, const Collective& mine) {
+    Run(mine);
+    return nullptr;
+  }
+  /// What the member queues from now on waits for `point`. Called on the member's thread.
+  virtual void CallerFollows(const Point& /*point*/) {}
+
   void Barrier() { Run({}); }
   /// Copies `num_bytes` from the root's `data` to every member's `data`.
   void Broadcast(void* data, std::size_t num_bytes, int root);

@@ -1,5 +1,6 @@
 #include "transport/started_operations.hpp"
 
+#include <iterator>
 #include <utility>
 
 namespace troupe {
@@ -18,6 +19,7 @@ StartedOperations::~StartedOperations() {
 
 StartedOperations::Number StartedOperations::Start(std::size_t group, const Collective& mine) {
   Started started{group,
+                  groups_[group]->CallerPoint(),
                   mine,
                   {mine.send_bytes.begin(), mine.send_bytes.end()},
                   {mine.receive_bytes.begin(), mine.receive_bytes.end()}};
@@ -33,6 +35,12 @@ void StartedOperations::Wait(Number number) {
   std::unique_lock lock(mutex_);
   changed_.wait(lock, [&] { return complete_ >= number || failure_; });
   if (complete_ < number) std::rethrow_exception(failure_);
+  const auto next = queued_.upper_bound(number);
+  if (next == queued_.begin()) return;
+  const Queued last = std::prev(next)->second;  // it follows those before it
+  queued_.erase(queued_.begin(), next);
+  lock.unlock();
+  groups_[last.group]->CallerFollows(last.point);
 }
 
 std::vector<OperationTimes> StartedOperations::TakeTimes() {
@@ -41,6 +49,7 @@ std::vector<OperationTimes> StartedOperations::TakeTimes() {
 }
 
 void StartedOperations::Serve() {
+  Communicator::Point before;
   std::unique_lock lock(mutex_);
   while (true) {
     changed_.wait(lock, [&] { return closed_ || !queue_.empty(); });
@@ -53,7 +62,7 @@ void StartedOperations::Serve() {
     OperationTimes times{started.group, started.call.call.operation, clock_ ? clock_() : 0, 0};
     std::exception_ptr failure;
     try {
-      groups_[started.group]->Run(started.call);
+      before = groups_[started.group]->RunAfter({started.after, before}, started.call);
     } catch (...) {
       failure = std::current_exception();
     }
@@ -61,6 +70,7 @@ void StartedOperations::Serve() {
     lock.lock();
     failure_ = failure;
     if (!failure) ++complete_;
+    if (!failure && before) queued_[complete_] = {started.group, before};
     if (clock_) times_.push_back(times);
     changed_.notify_all();
     if (failure) return;

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <deque>
 #include <exception>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <thread>
@@ -58,6 +59,7 @@ class StartedOperations {
  private:
   struct Started {
     std::size_t group = 0;
+    Communicator::Point after;
     Collective call;
     std::vector<std::size_t> send_bytes;
     std::vector<std::size_t> receive_bytes;
@@ -72,6 +74,12 @@ class StartedOperations {
   std::condition_variable changed_;
   std::deque<Started> queue_;
   Number complete_ = 0;
+  /// Points after operations of a device that have not been waited for.
+  struct Queued {
+    std::size_t group = 0;
+    Communicator::Point point;
+  };
+  std::map<Number, Queued> queued_;
   std::vector<OperationTimes> times_;
   std::exception_ptr failure_;  ///< of operation complete_ + 1
   bool closed_ = false;

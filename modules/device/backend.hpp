@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -26,7 +27,8 @@ class DeviceBackend {
   virtual std::unique_ptr<WorkQueue> MakeQueue(int rank) = 0;
   /// On the rank's own thread, after its queue; groups in one order in all of the job.
   virtual std::unique_ptr<Communicator> MakeGroup(int rank, std::unique_ptr<Communicator> host,
-                                                  const GroupNames& names, Lane lane) = 0;
+                                                  const GroupNames& names,
+                                                  std::optional<Lane> lane) = 0;
   /// GPU memory that may be used at once, for tensors from other processes.
   virtual DeviceMemory memory() = 0;
 };

@@ -13,6 +13,7 @@
 #include "modules/device/stream_queue.hpp"
 #include "modules/torch/cuda/torch_cuda.hpp"
 #include "transport/gpu/device_group.hpp"
+#include "transport/gpu/side_communicator.hpp"
 #include "transport/gpu/staged_plane.hpp"
 #ifdef TROUPE_HAS_NCCL
 #include "transport/nccl/nccl.hpp"
@@ -66,22 +67,30 @@ class CudaBackend final : public DeviceBackend {
   }
 
   std::unique_ptr<Communicator> MakeGroup(int rank, std::unique_ptr<Communicator> host,
-                                          const GroupNames& names, Lane lane) override {
+                                          const GroupNames& names,
+                                          std::optional<Lane> lane) override {
     DeviceMember member;
     member.host = std::move(host);
     member.process = self_;
     member.names = names;
     member.abort = abort_;
-    {
-      const std::lock_guard lock(mutex_);
-      member.stream = &queues_.at(rank)->stream(lane);
-    }
+    StreamQueue& queue = QueueOf(rank);
+    std::unique_ptr<gpu::Stream> own;
+    if (!lane) own = std::make_unique<gpu::Stream>(GpuOf(cluster_, rank));
+    member.stream = lane ? &queue.stream(*lane) : own.get();
     DeviceGroup group = MakeDeviceGroup(std::move(member), collectives_.get());
     Say(group.description);
-    return std::move(group.communicator);
+    if (lane) return std::move(group.communicator);
+    return MakeSideCommunicator(std::move(own), std::move(group.communicator),
+                                [&queue]() -> const gpu::Stream& { return queue.bound_stream(); });
   }
 
  private:
+  StreamQueue& QueueOf(int rank) {
+    const std::lock_guard lock(mutex_);
+    return *queues_.at(rank);
+  }
+
   static std::string DeviceLine(int device, const std::vector<int>& ranks) {
     const gpu::DeviceFacts facts = gpu::FactsOf(device);
     const double gib = static_cast<double>(facts.memory_bytes) / (1 << 30);

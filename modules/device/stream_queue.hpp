@@ -29,6 +29,8 @@ class StreamQueue final : public WorkQueue {
         bind_(std::move(bind)) {}
 
   gpu::Stream& stream(Lane lane) { return On(lane).stream(); }
+  /// The one on which work is queued now.
+  gpu::Stream& bound_stream() { return stream(lane_); }
 
   Buffer Allocate(Shape shape, DType dtype) override;
   /// Keeps the rows until the work that is queued here has read them: their owner may reuse the

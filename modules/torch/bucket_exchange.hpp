@@ -86,6 +86,7 @@ class BucketExchange {
   bool last_backward_ = false;
   StartedOperations::Number last_reduce_ = 0;
   std::vector<StartedOperations::Number> gathered_;  ///< by bucket; 0: nothing to wait for
+  bool measures_ = false;
   std::vector<CollectiveWork> waits_;
   std::optional<StartedOperations> operations_;  ///< none if there are no other replicas
   std::size_t shards_ = 0;                       ///< among the groups of operations_

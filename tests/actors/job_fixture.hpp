@@ -132,7 +132,7 @@ class JobFixture {
       node.make_queue = [work = queues](int rank) {
         return std::make_unique<HandQueue>(work, rank);
       };
-      node.make_group = [](int, auto host, const GroupNames&, Lane) { return host; };
+      node.make_group = [](int, auto host, const GroupNames&, std::optional<Lane>) { return host; };
       node.queued_passes = 2;
     }
     node.source = source ? source : std::make_shared<SyntheticSource>(config);

@@ -39,7 +39,7 @@ struct ThreadedJob {
     if (queues) {
       node.make_program = OnQueues(node.make_program);
       node.make_queue = [](int rank) { return std::make_unique<RunningQueue>(rank); };
-      node.make_group = [](int, auto host, const GroupNames&, Lane) { return host; };
+      node.make_group = [](int, auto host, const GroupNames&, std::optional<Lane>) { return host; };
       node.queued_passes = 2;
     }
     node.source = std::make_shared<SyntheticSource>(config);
