@@ -109,6 +109,13 @@ caf::result<Answer> AnswerLater(DevicePointer self, const DeviceWork& work, Answ
   return caf::delegated<Answer>();
 }
 
+/// Records the collectives of the program of `work` that have ended.
+void RecordCollectives(DeviceState& s, const DeviceWork& work) {
+  const auto program = s.programs.find(work.stage);
+  if (program == s.programs.end() || work.untraced) return;
+  RecordCollectives(s.config, work, *program->second);
+}
+
 /// Calls `body`, which does the work and returns the answer.
 template <class Answer, class Body, class Then>
 caf::result<Answer> RunNow(DevicePointer self, const DeviceWork& work, Body body, Then then) {
@@ -124,10 +131,7 @@ caf::result<Answer> RunNow(DevicePointer self, const DeviceWork& work, Body body
     times.end_ns = NowNs();
     if constexpr (requires { answer.busy_ns; }) answer.busy_ns = times.end_ns - times.begin_ns;
     Record(s.config, work, times, cores);
-    const auto program = s.programs.find(work.stage);
-    if (program != s.programs.end() && !work.untraced) {
-      RecordCollectives(s.config, work, *program->second);
-    }
+    RecordCollectives(s, work);
     return answer;
   } catch (...) {
     return FailWork(s.config, work);
@@ -165,6 +169,7 @@ void EndQueued(DeviceState& s, const DeviceWork& work, const std::string& error,
     then(answer);
     if constexpr (requires { answer.busy_ns; }) answer.busy_ns = busy_ns;
     Record(s.config, work, times);
+    RecordCollectives(s, work);
     promise.deliver(std::move(answer));
   } catch (...) {
     promise.deliver(FailWork(s.config, work));

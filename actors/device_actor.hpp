@@ -166,7 +166,7 @@ std::string RangeName(const DeviceConfig& config, const DeviceWork& work);
 /// thread that did it, if that is known.
 void Record(const DeviceConfig& config, const DeviceWork& work, const WorkTimes& times,
             const CoreTime& cores = {});
-/// Records the collectives that have run beside the work of its program since it was last asked.
+/// Records the collectives of a program that have ended since it was last asked.
 void RecordCollectives(const DeviceConfig& config, const DeviceWork& work, StageProgram& program);
 
 /// The exception in flight, with the first line of its text. Programs may throw anything.

@@ -27,8 +27,8 @@ constexpr std::array<WorkWords, kNumWorkKinds + 1> kWords = {{{"work", nullptr},
                                                               {"offload", "window "},
                                                               {"restore", "window "},
                                                               {"checkpoint", nullptr},
-                                                              {"gradient reduction", nullptr},
-                                                              {"parameter gathering", nullptr},
+                                                              {"sum of gradients", nullptr},
+                                                              {"gathering of parameters", nullptr},
                                                               {"wait for replicas", nullptr}}};
 
 const WorkWords& WordsOf(WorkKind kind) { return kWords.at(static_cast<std::size_t>(kind)); }

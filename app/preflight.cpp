@@ -21,8 +21,9 @@ namespace {
 /// rest is for stacks and allocation arenas.
 constexpr std::size_t kBytesPerRank = std::size_t{256} << 20;
 
-/// A device and at most one feed per rank, the director, the scheduler and the clock of CAF.
-int ThreadsFor(int ranks) { return 2 * ranks + 8; }
+/// A device, at most one feed and the collectives of replicas per rank, the director, the scheduler
+/// and the clock of CAF.
+int ThreadsFor(int ranks) { return 3 * ranks + 8; }
 
 }  // namespace
 

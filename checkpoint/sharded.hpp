@@ -4,7 +4,8 @@
 //   FOLDER/manifest.json                       by one process, once all are written (manifest.hpp)
 // A file holds the pieces that its shard owns, as "KIND/NAME": "parameter/language.norm.weight",
 // "first_moment/...", "second_moment/...". The metadata of the same name is the place of the piece
-// in the whole tensor: {"global_shape": [21, 16], "offsets": [11, 0]}. So every element of the
+// in the whole tensor: {"global_shape": [21, 16], "offsets": [11, 0]}. A shard may own several pieces
+// of a tensor, in the order of their offsets: the second is "KIND/NAME#1". So every element of the
 // job is stored once. A shard reads its own file, and copies other pieces from the owners' files.
 // "shard" and "step" in the metadata ("language.s0-dp0-cp0-tp1", "120") identify the file, so that
 // a header of another step or shard is recognized before the rest is read.

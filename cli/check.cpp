@@ -19,6 +19,7 @@
 #include "modules/device/backend.hpp"
 #include "plan/memory.hpp"
 #include "plan/optimizer_settings.hpp"
+#include "plan/stage_parts.hpp"
 #include "plan/unit_samples.hpp"
 #include "trace/analyze/table.hpp"
 
@@ -95,14 +96,21 @@ std::string MemoryTable(const JobPlan& plan, const std::vector<StageNeed>& stage
          Bytes(sum) + " in all, without the memory of the process itself\n";
 }
 
+bool Trains(const Config& config, const ModuleConfig& module) {
+  for (int pp = 0; pp < module.num_stages(); ++pp) {
+    if (StageTrains(config, module.name, pp)) return true;
+  }
+  return false;
+}
+
 /// A line for each module whose replicas divide the state of the optimizer.
 std::string DividedText(const Config& config) {
   std::string text;
   for (const ModuleConfig& module : config.modules) {
     const StateSharding sharding = ShardingOf(config, module);
-    if (sharding.shards == 1 || module.inline_in) continue;
-    text += "optimizer: " + std::to_string(sharding.shards) + " replicas of " + module.name +
-            " divide its state";
+    if (sharding.shards == 1 || module.inline_in || !Trains(config, module)) continue;
+    text += "optimizer state of " + module.name + ": divided by " +
+            std::to_string(sharding.shards) + " replicas";
     if (sharding.instances > 1) {
       text += ", in each of " + std::to_string(sharding.instances) + " instances";
     }

@@ -198,6 +198,9 @@ static void CheckInstances(const Config& config, const ModuleConfig& module, Rep
     return;
   }
   const bool shards = own.shard.value_or(config.optimizer.shard) == OptimizerShard::kData;
+  report.Expect(
+      shards || own.instances.value_or(1) == 1, {KeyOf(module, "optimizer.instances")},
+      "expected 1 without shard = \"data\", got " + std::to_string(own.instances.value_or(1)));
   if (!shards || !module.model->computes()) return;
   const std::int64_t instances = own.instances.value_or(config.optimizer.instances);
   const std::string own_key = KeyOf(module, "optimizer.instances");
@@ -208,7 +211,20 @@ static void CheckInstances(const Config& config, const ModuleConfig& module, Rep
                     (own.instances ? "" : "; " + own_key + " may state another number"));
 }
 
+/// Checks that a number of instances has a module that divides its state.
+static void CheckSomeShards(const Config& config, Report& report) {
+  const auto shards = [](const ModuleConfig& module) {
+    return module.optimizer.shard == OptimizerShard::kData;
+  };
+  report.Expect(
+      config.optimizer.instances == 1 || config.optimizer.shard == OptimizerShard::kData ||
+          std::ranges::any_of(config.modules, shards),
+      {"optimizer.instances"},
+      "expected 1 without shard = \"data\", got " + std::to_string(config.optimizer.instances));
+}
+
 void CheckModules(const Config& config, Report& report) {
+  CheckSomeShards(config, report);
   for (const auto& module : config.modules) {
     CheckOwnRates(module.optimizer, {}, KeyOf(module, "optimizer"), config, report);
     CheckInstances(config, module, report);

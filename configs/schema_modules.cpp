@@ -78,6 +78,9 @@ std::vector<KeySpec> ModuleKeys() {
        {"pp", &Layout::pp, Range{1, kMaxRanks}, "Pipeline parallel: stages."},
        {"dp", &Layout::dp, Range{1, kMaxRanks},
         "Data parallel: replicas. tp*cp*pp*dp equals the number of ranks."},
+       {"sp", &Layout::sp, kRounding,
+        "Sequence parallel: with tp above 1, the rows between the linear layers of a layer are cut "
+        "over tp, too. Off for comparison (docs/parallelism.md)."},
        {"ep", &Layout::ep, Range{1, kMaxRanks},
         "Expert parallel: re-divides tp*cp*dp. More than 1 is not supported yet."}});
   Add(keys, {"modules.*.input"},
@@ -97,8 +100,10 @@ std::vector<KeySpec> ModuleKeys() {
         "MLP \"gate\", \"up\" and \"down\", or \"fc1\" and \"fc2\" of an encoder."}});
   AddOverrideKeys(keys, "modules.*.optimizer");
   Add(keys, {"modules.*.optimizer"},
-      {{"shard", &OptimizerOverride::shard, Words{"none", "data"}, "As in `[optimizer]`."},
-       {"instances", &OptimizerOverride::instances, kCount, "As in `[optimizer]`."}});
+      {{"shard", &OptimizerOverride::shard, Words{"none", "data"}, Otherwise{"as in `[optimizer]`"},
+        "As in `[optimizer]`."},
+       {"instances", &OptimizerOverride::instances, kCount, Otherwise{"as in `[optimizer]`"},
+        "As in `[optimizer]`."}});
   return keys;
 }
 

@@ -127,8 +127,7 @@ std::vector<KeySpec> RunKeys() {  // NOLINT(readability-function-size): a table
         "Largest norm of all gradients together; 0 = no clipping."},
        {"shard", &OptimizerConfig::shard, Words{"none", "data"},
         "Which replicas hold the moments, and with bfloat16 the masters. \"none\": all of them; "
-        "\"data\": those of one instance divide them (ZeRO-1, docs/parallelism.md). The numbers "
-        "are the same."},
+        "\"data\": those of one instance divide them (ZeRO-1, docs/parallelism.md)."},
        {"instances", &OptimizerConfig::instances, kCount,
         "With `shard` = \"data\": groups of replicas that each hold one full set of moments; "
         "divides dp."}});

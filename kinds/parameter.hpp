@@ -19,7 +19,7 @@ namespace troupe {
 /// PartOf, uneven parts included.
 enum class Cut {
   kNone,          ///< every rank holds all of it
-  kSummed,        ///< as kNone, but each rank uses it for its own heads: their gradients add up
+  kSummed,        ///< as kNone, but each rank uses it for its own heads or rows: gradients add up
   kRows,          ///< dimension 0: outputs of a column-parallel linear, vocabulary
   kColumns,       ///< dimension 1: inputs of a row-parallel linear
   kKeyValueRows,  ///< dimension 0 by key/value heads; with tp > heads, tp/heads ranks share a head

@@ -72,15 +72,17 @@ enum class Recompute { kNone, kAttention, kFull };
 struct RankWork {
   std::int64_t samples = 0;  ///< of a microbatch, with one item of the most rows each
   int tp = 1;                ///< number of parts into which wide rows are cut
+  bool cuts_rows = false;    ///< so are the rows between linear layers
   Recompute recompute = Recompute::kNone;
 
   /// Returns the elements kept per row of a layer. `attention` is kept between its first norm and
   /// the outputs of its heads, `heads` are these outputs, `mlp` is kept in its MLP.
   std::int64_t KeptOfRow(std::int64_t hidden, std::int64_t attention, std::int64_t heads,
                          std::int64_t mlp) const {
-    if (recompute == Recompute::kFull) return hidden;
-    const std::int64_t first = recompute == Recompute::kAttention ? 0 : hidden + attention;
-    return 3 * hidden + first + heads + mlp;
+    const std::int64_t own = cuts_rows ? CeilDivide(hidden, tp) : hidden;
+    if (recompute == Recompute::kFull) return own;
+    const std::int64_t first = recompute == Recompute::kAttention ? 0 : own + attention;
+    return 3 * own + first + heads + mlp;
   }
 };
 

@@ -105,6 +105,7 @@ std::string ToString(const Layout& layout) {
   };
   for (const Axis axis : kAxes) add(ToString(axis), layout.size(axis));
   add("ep", layout.ep);
+  if (layout.tp > 1 && !layout.sp) text += " without sp";
   return text.empty() ? "1 rank" : text;
 }
 

@@ -32,13 +32,16 @@ struct Layout {
   int pp = 1;
   int dp = 1;
   int ep = 1;
+  bool sp = true;  ///< sequence parallel: with tp above 1, layers' rows are cut over tp, too
 
+  bool cuts_rows() const { return sp && tp > 1; }
   int num_ranks() const { return tp * cp * pp * dp; }
   int size(Axis axis) const;
   friend bool operator==(const Layout&, const Layout&) = default;
 };
 
-/// "tp2 pp2": only the sizes above 1, "1 rank" when there is none.
+/// "tp2 pp2": only the sizes above 1, "1 rank" when there is none. " without sp" follows where that is
+/// off.
 std::string ToString(const Layout& layout);
 
 /// The position of a rank in its module's grid.

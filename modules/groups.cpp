@@ -107,7 +107,7 @@ void GroupTable::JoinAll(const Peers& peers) {
     if (at.tp % sharing == 0) {
       join("key-value", &ShardGroups::key_value, &Coordinates::tp, sharing);
     }
-    const int summed = module.model->sums_over_tp() ? layout.tp : 1;
+    const int summed = module.model->sums_over_tp() || layout.cuts_rows() ? layout.tp : 1;
     if (at.tp % summed == 0) join("summed", &ShardGroups::summed, &Coordinates::tp, summed);
     if (tied && at.pp == 0) {
       Coordinates last = at;

@@ -162,7 +162,7 @@ using StateMovedCallback = std::function<void(const WorkTimes&)>;
 
 enum class TensorKind { kParameter, kGradient, kFirstMoment, kSecondMoment };
 
-/// A collective that ran beside the functions of a program, or a wait of theirs for one.
+/// A collective that ran concurrently with the functions of a program, or a wait of theirs for one.
 struct CollectiveWork {
   WorkKind kind = WorkKind::kCollectiveWait;
   WorkTimes times;
@@ -188,17 +188,21 @@ class StageProgram {
   /// can run. Only Update needs the moments: they stay away unless `moments`, and otherwise come
   /// after the rest; functions that need them wait for them.
   virtual void Restore(bool moments, StateMovedCallback done);
-  /// Sums the gradients over replicas and other holders of the same parameter, in place. On a queue
+  /// Sums the gradients over replicas and other holders of the same parameter, in place. Where
+  /// replicas divide the optimizer's state, each gets the sums of the part that it updates. On a queue
   /// it runs on Lane::kCollectives, after all backwards are known to be done.
   virtual ReducedGradients ReduceGradients() = 0;
-  /// Steps the optimizer and clears the gradients.
+  /// Steps the optimizer and clears the gradients. Where replicas divide its state, the parameters
+  /// that others update may arrive later: the functions that read them wait.
   virtual void Update(const UpdateStep& step) = 0;
-  /// This shard's pieces of one kind, trainable parameters only except for kParameter.
+  /// This shard's pieces of one kind, trainable parameters only except for kParameter. Where replicas
+  /// divide the state, those that this shard updates: several of a tensor, or none.
   virtual std::vector<TensorPiece> Tensors(TensorKind kind) const = 0;
   /// Overwrites this shard's pieces of one kind; they must be exactly those that Tensors(kind)
   /// lists (name, offsets, shape, dtype), in any order, but those in folders may be left out; throws std::invalid_argument naming the
   /// first that is missing, unknown or different, and changes nothing then. Not while a pass is in
-  /// flight. Replicas and others that hold the same piece must be given the same values.
+  /// flight. Replicas and others that hold the same piece must be given the same values. Where replicas
+  /// divide the state, all of them must be given parameters, since they send them to each other.
   virtual void SetTensors(TensorKind kind, const std::vector<TensorPiece>& pieces) = 0;
   /// Returns those that have ended since the last call, with times by the clock of trace/clock.hpp.
   virtual std::vector<CollectiveWork> TakeCollectives() { return {}; }

@@ -11,11 +11,11 @@
 
 namespace troupe {
 
-/// A place in the forward of a part. Before it the forward has not used the parameters of some
-/// buckets; once the backward is back there, it does not change their gradients any more.
+/// A place in the forward of a part: before a layer, or before what follows the layers.
 struct GatePlace {
-  std::vector<std::size_t> used;      ///< buckets of the layer that begins here
-  std::vector<std::size_t> complete;  ///< those, and the later ones of the part
+  std::vector<std::size_t> used;  ///< buckets that the forward uses from here on
+  /// Those, and the later ones of the part: their gradients are complete when the backward comes here.
+  std::vector<std::size_t> complete;
 };
 
 /// The buckets of layers come first, from the last to the first, then those that no gate announces,

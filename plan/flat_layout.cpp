@@ -9,13 +9,16 @@
 namespace troupe {
 namespace {
 
-/// Own parts are multiples of this many elements, so that they begin on cache lines.
-constexpr std::int64_t kAligned = 16;
+/// Where replicas divide a bucket, their parts are multiples of this many elements, so that they
+/// begin on cache lines in bfloat16, too.
+constexpr std::int64_t kAligned = 32;
 
 BucketKey KeyOf(const ParameterSpec& spec, bool part_has_layers) {
-  BucketKey key{.unrounded = spec.unrounded};
-  if (spec.unrounded) return key;
+  BucketKey key{.unrounded = spec.unrounded, .summed = !spec.unrounded && spec.cut == Cut::kSummed};
+  if (key.unrounded || key.summed) return key;
   key.part = spec.part;
+  key.tied = spec.tied;
+  if (spec.tied) return key;
   if (spec.layer) {
     key.place = BucketPlace::kInLayer;
     key.layer = *spec.layer;

@@ -30,12 +30,14 @@ struct FlatParameter {
 enum class BucketPlace : std::uint8_t { kOutsideLayers, kInLayer, kAfterLayers };
 
 /// The parameters that a bucket has: those of a layer, or of a part outside its layers. One bucket
-/// has the unrounded ones of all parts.
+/// has the unrounded ones of all parts, another those whose gradients ranks along tp add up.
 struct BucketKey {
   std::string part = {};  ///< ParameterSpec::part; empty: of all parts
   BucketPlace place = BucketPlace::kOutsideLayers;
   std::int64_t layer = 0;  ///< with kInLayer
   bool unrounded = false;  ///< as ParameterSpec::unrounded
+  bool summed = false;     ///< of Cut::kSummed: complete only when ranks along tp have met
+  bool tied = false;       ///< alone, so that first and last stage cut it in the same way
   friend bool operator==(const BucketKey&, const BucketKey&) = default;
 };
 

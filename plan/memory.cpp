@@ -29,7 +29,8 @@ std::int64_t ActivationElements(const Config& config, const ModuleConfig& module
   if (!module.model->computes()) return 0;
   const auto replicas = static_cast<std::int64_t>(module.layout.dp);
   const RankWork work = {.samples = CeilDivide(config.samples_per_microbatch(), replicas),
-                         .tp = module.layout.tp};
+                         .tp = module.layout.tp,
+                         .cuts_rows = module.layout.cuts_rows()};
   std::int64_t elements = 0;
   for (const StagePart& part : StageParts(config, module.name, pp)) {
     if (part.runs_backward()) elements += ElementsOf(config, part, work);

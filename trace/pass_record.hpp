@@ -19,14 +19,15 @@ enum class WorkKind : std::uint8_t {
   kOffload = 7,          ///< an encoder's state copied off its device, concurrently with other work
   kRestore = 8,          ///< the same state copied back
   kCheckpoint = 9,       ///< a shard of a checkpoint written, before the round that it delays
-  kReduceBucket = 10,    ///< some gradients summed over replicas, beside other work
-  kGather = 11,          ///< some updated parameters gathered from replicas, beside other work
+  kReduceBucket = 10,    ///< some gradients summed over replicas, concurrently with other work
+  kGather = 11,          ///< some parameters gathered from replicas, likewise
   kCollectiveWait = 12,  ///< the part of other work that waited for one of these two
 };
 
 inline constexpr std::uint8_t kNumWorkKinds = 12;
 
-/// Collectives beside other work, and waits for them. A trace has them apart from work.
+/// Collectives that run concurrently with other work, and waits for them. A trace keeps them apart
+/// from work.
 constexpr bool IsCollective(WorkKind kind) { return kind >= WorkKind::kReduceBucket; }
 
 /// Copies run concurrently with a device's other work. All other work is sequential, except that
@@ -52,9 +53,9 @@ constexpr const char* ToString(WorkKind kind) {
                                                                  "offload",
                                                                  "restore",
                                                                  "checkpoint",
-                                                                 "reduce bucket",
-                                                                 "gather",
-                                                                 "wait for collectives"};
+                                                                 "sum of gradients",
+                                                                 "gathering of parameters",
+                                                                 "wait for replicas"};
   const auto number = static_cast<std::size_t>(kind);
   return number < kNames.size() ? kNames[number] : "?";
 }

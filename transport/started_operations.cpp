@@ -40,7 +40,7 @@ void StartedOperations::Wait(Number number) {
   const Queued last = std::prev(next)->second;  // it follows those before it
   queued_.erase(queued_.begin(), next);
   lock.unlock();
-  groups_[last.group]->CallerFollows(last.point);
+  groups_[last.group]->CallerFollows(last.after);
 }
 
 std::vector<OperationTimes> StartedOperations::TakeTimes() {
@@ -49,7 +49,7 @@ std::vector<OperationTimes> StartedOperations::TakeTimes() {
 }
 
 void StartedOperations::Serve() {
-  Communicator::Point before;
+  Communicator::Point last;
   std::unique_lock lock(mutex_);
   while (true) {
     changed_.wait(lock, [&] { return closed_ || !queue_.empty(); });
@@ -62,7 +62,7 @@ void StartedOperations::Serve() {
     OperationTimes times{started.group, started.call.call.operation, clock_ ? clock_() : 0, 0};
     std::exception_ptr failure;
     try {
-      before = groups_[started.group]->RunAfter({started.after, before}, started.call);
+      last = groups_[started.group]->RunAfter({started.before, last}, started.call);
     } catch (...) {
       failure = std::current_exception();
     }
@@ -70,7 +70,7 @@ void StartedOperations::Serve() {
     lock.lock();
     failure_ = failure;
     if (!failure) ++complete_;
-    if (!failure && before) queued_[complete_] = {started.group, before};
+    if (!failure && last) queued_[complete_] = {started.group, last};
     if (clock_) times_.push_back(times);
     changed_.notify_all();
     if (failure) return;

@@ -1,4 +1,4 @@
-// Collectives that run on a thread of their own while their member goes on.
+// Collectives that run on a separate thread while their member goes on.
 #pragma once
 
 #include <condition_variable>
@@ -38,9 +38,8 @@ class StartedOperations {
   /// Takes the member's only views of the groups. `clock` gives the times of operations.
   explicit StartedOperations(std::vector<std::unique_ptr<Communicator>> groups,
                              Clock clock = nullptr);
-  /// Ends when all that was started has run or one has failed: because a member has left, or the
-  /// group's signal is raised. Members of other processes wait for this one's part, so nothing is
-  /// dropped.
+  /// Returns when all that was started has run, or when an operation has failed because a member has
+  /// left or the signal is raised. Drops nothing: members in other processes wait for this one's part.
   ~StartedOperations();
   StartedOperations(const StartedOperations&) = delete;
   StartedOperations& operator=(const StartedOperations&) = delete;
@@ -51,18 +50,22 @@ class StartedOperations {
   /// Blocks until an operation and all before it are complete. Throws what the first of them that
   /// failed has thrown; none runs after that.
   void Wait(Number number);
-  /// The same for all that were started.
-  void WaitForAll() { Wait(last_); }
   /// Returns the times of those that have run since the last call; none without a clock.
   std::vector<OperationTimes> TakeTimes();
 
  private:
   struct Started {
     std::size_t group = 0;
-    Communicator::Point after;
+    Communicator::Point before;
     Collective call;
     std::vector<std::size_t> send_bytes;
     std::vector<std::size_t> receive_bytes;
+  };
+
+  /// An operation in the queue of a device.
+  struct Queued {
+    std::size_t group = 0;
+    Communicator::Point after;
   };
 
   void Serve();
@@ -74,12 +77,7 @@ class StartedOperations {
   std::condition_variable changed_;
   std::deque<Started> queue_;
   Number complete_ = 0;
-  /// Points after operations of a device that have not been waited for.
-  struct Queued {
-    std::size_t group = 0;
-    Communicator::Point point;
-  };
-  std::map<Number, Queued> queued_;
+  std::map<Number, Queued> queued_;  ///< those that have not been waited for
   std::vector<OperationTimes> times_;
   std::exception_ptr failure_;  ///< of operation complete_ + 1
   bool closed_ = false;

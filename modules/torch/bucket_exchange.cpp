@@ -10,7 +10,7 @@
 namespace troupe {
 namespace {
 
-/// Passes rows on, and tells the gate when their gradient comes back.
+/// Returns rows, and calls Leave of the gate when their gradient comes back.
 struct GateFunction : torch::autograd::Function<GateFunction> {
   static at::Tensor forward(AutogradContext* context, const at::Tensor& rows,
                             const ParameterGatePtr& gate) {
@@ -19,7 +19,7 @@ struct GateFunction : torch::autograd::Function<GateFunction> {
   }
 
   static variable_list backward(AutogradContext* context, const variable_list& gradients) {
-    // Behind products of weights that are deferred.
+    // After the products of weights, which may be deferred.
     RunOrDefer([gate = Held<ParameterGate>(context, "gate")] { gate->Leave(); });
     return {gradients[0], {}};
   }

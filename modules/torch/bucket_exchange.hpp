@@ -23,7 +23,7 @@ class ParameterGate : public torch::CustomClassHolder {
   ParameterGate(BucketExchange& exchange, GatePlace place)
       : exchange_(exchange), place_(std::move(place)) {}
 
-  /// The forward is here: waits until the parameters behind the gate have arrived. Returns `rows`.
+  /// The forward is here: waits until the parameters used after the gate have arrived. Returns `rows`.
   at::Tensor Enter(const at::Tensor& rows);
   /// The backward is here.
   void Leave();
@@ -53,7 +53,7 @@ class BucketExchange {
 
   /// The gate before a layer of a part, or before what follows its layers.
   ParameterGatePtr MakeGate(const std::string& part, BucketPlace place, std::int64_t layer = 0);
-  /// A forward begins: waits for the parameters that are behind no gate.
+  /// A forward begins: waits for the parameters that no gate covers.
   void BeginForward();
 
   /// From now on gradients are the sums of the step where gates say so.

@@ -7,6 +7,7 @@
 #include "modules/torch/autograd.hpp"
 #include "modules/torch/layer_norm.hpp"
 #include "modules/torch/recompute.hpp"
+#include "modules/torch/sequence_rows.hpp"
 #include "plan/layer_split.hpp"
 
 namespace troupe {
@@ -127,12 +128,16 @@ at::Tensor EncoderLayers::Run(at::Tensor rows) const {
   plan->kv_heads = plan->heads;
   plan->head_dim = sizes_.hidden / sizes_.heads;
   plan->portable = portable_;
+  const std::int64_t cut_rows = group_->cuts_rows() ? rows.size(0) : 0;
+  if (cut_rows > 0) rows = CutRows(rows, group_);
   for (const Layer& layer : layers_) {
-    const auto run = [this, &layer, plan](const at::Tensor& x) { return RunLayer(x, layer, plan); };
+    const auto run = [this, &layer, plan, cut_rows](const at::Tensor& x) {
+      return RunLayer(x, layer, plan, cut_rows);
+    };
     rows = RunPart(recompute_ == Recompute::kFull, layer.gate->Enter(rows),
                    AnyTrained({&layer.qkv, &layer.out, &layer.fc1, &layer.fc2}), run);
   }
-  return rows;
+  return cut_rows > 0 ? JoinRows(rows, cut_rows, group_) : rows;
 }
 
 at::Tensor EncoderLayers::Finish(const at::Tensor& rows) const {
@@ -140,23 +145,23 @@ at::Tensor EncoderLayers::Finish(const at::Tensor& rows) const {
 }
 
 at::Tensor EncoderLayers::RunAttention(const at::Tensor& rows, const Layer& layer,
-                                       const AttentionPlanPtr& plan) const {
+                                       const AttentionPlanPtr& plan, std::int64_t cut_rows) const {
   const at::Tensor qkv =
-      Linear(ApplyNorm(rows, layer.norm1), layer.qkv, LinearCut::kOutputs, group_);
+      Linear(ApplyNorm(rows, layer.norm1), layer.qkv, LinearCut::kOutputs, group_, cut_rows);
   return Attention(qkv, plan);
 }
 
 at::Tensor EncoderLayers::RunLayer(const at::Tensor& rows, const Layer& layer,
-                                   const AttentionPlanPtr& plan) const {
-  const auto attention = [this, &layer, plan](const at::Tensor& x) {
-    return RunAttention(x, layer, plan);
+                                   const AttentionPlanPtr& plan, std::int64_t cut_rows) const {
+  const auto attention = [this, &layer, plan, cut_rows](const at::Tensor& x) {
+    return RunAttention(x, layer, plan, cut_rows);
   };
   const at::Tensor heads =
       RunPart(recompute_ == Recompute::kAttention, rows, layer.qkv.trained(), attention);
-  const at::Tensor middle = rows + Linear(heads, layer.out, LinearCut::kInputs, group_);
+  const at::Tensor middle = rows + Linear(heads, layer.out, LinearCut::kInputs, group_, cut_rows);
   const at::Tensor wide =
-      Linear(ApplyNorm(middle, layer.norm2), layer.fc1, LinearCut::kOutputs, group_);
-  return middle + Linear(activation_(wide), layer.fc2, LinearCut::kInputs, group_);
+      Linear(ApplyNorm(middle, layer.norm2), layer.fc1, LinearCut::kOutputs, group_, cut_rows);
+  return middle + Linear(activation_(wide), layer.fc2, LinearCut::kInputs, group_, cut_rows);
 }
 
 }  // namespace troupe

@@ -65,10 +65,10 @@ class EncoderLayers {
                          const ParameterStore& store);
   at::Tensor ApplyNorm(const at::Tensor& rows, const LayerNormWeights& norm) const;
   /// The outputs of a layer's heads.
-  at::Tensor RunAttention(const at::Tensor& rows, const Layer& layer,
-                          const AttentionPlanPtr& plan) const;
-  at::Tensor RunLayer(const at::Tensor& rows, const Layer& layer,
-                      const AttentionPlanPtr& plan) const;
+  at::Tensor RunAttention(const at::Tensor& rows, const Layer& layer, const AttentionPlanPtr& plan,
+                          std::int64_t cut_rows) const;
+  at::Tensor RunLayer(const at::Tensor& rows, const Layer& layer, const AttentionPlanPtr& plan,
+                      std::int64_t cut_rows) const;
 
   std::string name_;
   EncoderSizes sizes_;

@@ -6,6 +6,7 @@
 #include "modules/torch/deferred_weights.hpp"
 #include "modules/torch/dropout.hpp"
 #include "modules/torch/products.hpp"
+#include "modules/torch/sequence_rows.hpp"
 #include "plan/stage_parts.hpp"
 
 namespace troupe {
@@ -16,6 +17,38 @@ struct LinearRest {
   at::Tensor bias;
   LinearCut cut;
   TensorGroupPtr group;
+  std::int64_t cut_rows = 0;
+};
+
+/// How the rows of a linear layer meet those of the other ranks.
+struct LinearRows {
+  TensorGroupPtr group;
+  LinearCut cut;
+  std::int64_t cut_rows = 0;
+
+  bool Meets(LinearCut at) const { return cut == at && group->size() > 1; }
+  /// The rows of x, or of y's gradient, that are multiplied.
+  at::Tensor Multiplied(LinearCut at, const at::Tensor& rows) const {
+    return Meets(at) && cut_rows > 0 ? GatherRows(*group, rows, cut_rows) : rows;
+  }
+  /// What all ranks give to y, or to x's gradient.
+  at::Tensor Summed(LinearCut at, at::Tensor rows) const {
+    if (!Meets(at)) return rows;
+    if (cut_rows > 0) return SumToOwnRows(*group, rows);
+    group->AllReduce(rows);
+    return rows;
+  }
+
+  void Keep(AutogradContext* context) const {
+    context->saved_data["group"] = c10::IValue::make_capsule(group);
+    context->saved_data["cut"] = static_cast<std::int64_t>(cut);
+    context->saved_data["cut_rows"] = cut_rows;
+  }
+  static LinearRows Of(AutogradContext* context) {
+    return {Held<TensorGroup>(context, "group"),
+            static_cast<LinearCut>(context->saved_data["cut"].toInt()),
+            context->saved_data["cut_rows"].toInt()};
+  }
 };
 
 // The weight is an argument although its gradient is accumulated by hand: it makes the node exist
@@ -23,41 +56,43 @@ struct LinearRest {
 struct LinearFunction : torch::autograd::Function<LinearFunction> {
   static at::Tensor forward(AutogradContext* context, const at::Tensor& x, const at::Tensor& weight,
                             const LinearRest& rest) {
-    const bool sums_outputs = rest.cut == LinearCut::kInputs && rest.group->size() > 1;
-    const bool adds_bias_first = rest.bias.defined() && !sums_outputs;
-    at::Tensor y = adds_bias_first ? ProductPlus(rest.bias, x, weight.t()) : Product(x, weight.t());
-    if (sums_outputs) {
-      rest.group->AllReduce(y);
-      if (rest.bias.defined()) y.add_(rest.bias);
-    }
+    const LinearRows rows{rest.group, rest.cut, rest.cut_rows};
+    const bool adds_bias_first = rest.bias.defined() && !rows.Meets(LinearCut::kInputs);
+    const at::Tensor in = rows.Multiplied(LinearCut::kOutputs, x);
+    at::Tensor y =
+        adds_bias_first ? ProductPlus(rest.bias, in, weight.t()) : Product(in, weight.t());
+    y = rows.Summed(LinearCut::kInputs, y);
+    if (rest.bias.defined() && !adds_bias_first) y.add_(rest.bias);
     context->save_for_backward({x, weight, rest.bias});
-    if (rest.cut == LinearCut::kOutputs && rest.group->size() > 1) {
-      context->saved_data["group"] = c10::IValue::make_capsule(rest.group);
-    }
+    rows.Keep(context);
     return y;
   }
 
   static variable_list backward(AutogradContext* context, const variable_list& gradients) {
     const variable_list saved = context->get_saved_variables();
-    const at::Tensor& gradient = gradients[0];
+    const LinearRows rows = LinearRows::Of(context);
+    const at::Tensor gradient = rows.Multiplied(LinearCut::kInputs, gradients[0]);
     at::Tensor x_gradient;
     if (context->needs_input_grad(0)) {
-      x_gradient = Product(gradient, saved[1]);
-      if (context->saved_data.count("group") > 0) {
-        Held<TensorGroup>(context, "group")->AllReduce(x_gradient);
-      }
+      x_gradient = rows.Summed(LinearCut::kOutputs, Product(gradient, saved[1]));
     }
-    RunOrDefer([gradient, saved] { Accumulate(gradient, saved); });
+    RunOrDefer(
+        [gradient, own = gradients[0], saved, rows] { Accumulate(gradient, own, saved, rows); });
     return {x_gradient, {}, {}};
   }
 
-  static void Accumulate(const at::Tensor& gradient, const variable_list& saved) {
+  /// `own` is the part of `gradient` that this rank's outputs have.
+  static void Accumulate(const at::Tensor& gradient, const at::Tensor& own,
+                         const variable_list& saved, const LinearRows& rows) {
     const at::Tensor& weight = saved[1];
     const at::Tensor& bias = saved[2];
-    if (weight.requires_grad()) AddProduct(weight.mutable_grad(), gradient.t(), saved[0]);
+    if (weight.requires_grad()) {
+      AddProduct(weight.mutable_grad(), gradient.t(),
+                 rows.Multiplied(LinearCut::kOutputs, saved[0]));
+    }
     if (!bias.defined() || !bias.requires_grad()) return;
     at::Tensor& sum = bias.mutable_grad();
-    sum.add_(gradient.sum(0, /*keepdim=*/false, sum.scalar_type()));
+    sum.add_(own.sum(0, /*keepdim=*/false, sum.scalar_type()));
   }
 };
 
@@ -106,19 +141,22 @@ LinearWeights LoadLinears(const std::vector<std::string>& names, const ModuleCon
 /// these are is computed again in the backward: kept are x, which neighbours share, and nothing else.
 struct DroppedFunction : torch::autograd::Function<DroppedFunction> {
   static at::Tensor forward(AutogradContext* context, const at::Tensor& x, const at::Tensor& a,
-                            const LinearRest& rest, const at::Tensor& rows,
+                            const LinearRest& rest, const at::Tensor& dropout_rows,
                             const at::Tensor& features, double share) {
-    at::Tensor y = Product(x.masked_fill(Dropped(rows, features, share), 0.0), a.t());
-    if (rest.cut == LinearCut::kInputs) rest.group->AllReduce(y);
-    context->save_for_backward({x, a, rows, features});
+    const LinearRows rows{rest.group, rest.cut, rest.cut_rows};
+    const at::Tensor kept = x.masked_fill(Dropped(dropout_rows, features, share), 0.0);
+    const at::Tensor y = rows.Summed(LinearCut::kInputs, Product(kept, a.t()));
+    context->save_for_backward({x, a, dropout_rows, features});
     context->saved_data["share"] = share;
+    rows.Keep(context);
     return y;
   }
 
   static variable_list backward(AutogradContext* context, const variable_list& gradients) {
     const variable_list saved = context->get_saved_variables();
     const double share = context->saved_data["share"].toDouble();
-    const at::Tensor& gradient = gradients[0];
+    const at::Tensor gradient =
+        LinearRows::Of(context).Multiplied(LinearCut::kInputs, gradients[0]);
     at::Tensor x_gradient;
     if (context->needs_input_grad(0)) {
       x_gradient = Product(gradient, saved[1]);
@@ -136,24 +174,30 @@ struct DroppedFunction : torch::autograd::Function<DroppedFunction> {
 /// input, so that only the gradient of its few outputs is summed; of one whose inputs are cut, its
 /// few outputs are.
 static void AddAdapter(const at::Tensor& x, const AdapterWeights& adapter, LinearCut cut,
-                       const TensorGroupPtr& group, at::Tensor& y) {
+                       const TensorGroupPtr& group, std::int64_t cut_rows, at::Tensor& y) {
   const LinearCut in = cut == LinearCut::kInputs ? LinearCut::kInputs : LinearCut::kNone;
   const LinearCut out = cut == LinearCut::kOutputs ? LinearCut::kOutputs : LinearCut::kNone;
-  const at::Tensor& rows = DropoutScope::Rows();
+  const LinearRest first{{}, in, group, cut_rows};
+  at::Tensor rows = DropoutScope::Rows();
   const bool drops = adapter.dropout > 0.0 && rows.defined();
-  const at::Tensor few = drops ? DroppedFunction::apply(x, adapter.a, LinearRest{{}, in, group},
-                                                        rows, adapter.features, adapter.dropout)
-                               : LinearFunction::apply(x, adapter.a, LinearRest{{}, in, group});
-  const at::Tensor more = LinearFunction::apply(few, adapter.b, LinearRest{{}, out, group});
+  if (drops && cut_rows > 0 && out == LinearCut::kOutputs) rows = OwnRows(*group, rows);
+  const at::Tensor few =
+      drops ? DroppedFunction::apply(x, adapter.a, first, rows, adapter.features, adapter.dropout)
+            : LinearFunction::apply(x, adapter.a, first);
+  const at::Tensor more =
+      LinearFunction::apply(few, adapter.b, LinearRest{{}, out, group, cut_rows});
   // The inputs that are left make up for those that are not, here instead of one by one.
   const double scale = drops ? adapter.scale / (1.0 - adapter.dropout) : adapter.scale;
   y.narrow(1, adapter.first_output, more.size(1)).add_(more, scale);
 }
 
 at::Tensor Linear(const at::Tensor& x, const LinearWeights& weights, LinearCut cut,
-                  const TensorGroupPtr& group) {
-  at::Tensor y = LinearFunction::apply(x, weights.weight, LinearRest{weights.bias, cut, group});
-  for (const AdapterWeights& adapter : weights.adapters) AddAdapter(x, adapter, cut, group, y);
+                  const TensorGroupPtr& group, std::int64_t cut_rows) {
+  at::Tensor y =
+      LinearFunction::apply(x, weights.weight, LinearRest{weights.bias, cut, group, cut_rows});
+  for (const AdapterWeights& adapter : weights.adapters) {
+    AddAdapter(x, adapter, cut, group, cut_rows, y);
+  }
   return y;
 }
 

@@ -50,11 +50,13 @@ LinearWeights LoadLinears(const std::vector<std::string>& names, const ModuleCon
 /// The parameters NAME.weight and NAME.bias of a layer without adapters.
 LinearWeights LoadLinear(const std::string& name, const ParameterStore& store);
 
-/// y [M, out] = x [M, in] W^T + b. The gradients of weight and bias are added to their .grad, which
+/// y [M, out] = x [M, in] W^T + b. With `cut_rows` = M above 0, rows outside of the layer are cut over
+/// the group (sequence_rows.hpp): x of kOutputs, which is gathered here and again in the backward, and
+/// y of kInputs, whose sums go to the ranks that have their rows. The gradients of weight and bias are added to their .grad, which
 /// must be preset when they train and may be of a longer type: one multiplication that accumulates
 /// instead of a product, a temporary and a sum. M = 0 is legal and still takes part in the
 /// collectives.
 at::Tensor Linear(const at::Tensor& x, const LinearWeights& weights, LinearCut cut,
-                  const TensorGroupPtr& group);
+                  const TensorGroupPtr& group, std::int64_t cut_rows = 0);
 
 }  // namespace troupe

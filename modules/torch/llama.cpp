@@ -10,6 +10,7 @@
 #include "modules/torch/products.hpp"
 #include "modules/torch/recompute.hpp"
 #include "modules/torch/rms_norm.hpp"
+#include "modules/torch/sequence_rows.hpp"
 #include "plan/layer_split.hpp"
 
 namespace troupe {
@@ -101,14 +102,16 @@ at::Tensor Llama::RunLayers(at::Tensor rows, std::int64_t num_samples, std::int6
   plan->portable = numerics_.portable;
   plan->causal = true;
   const auto attend = [plan](const at::Tensor& qkv) { return Attention(qkv, plan); };
+  const std::int64_t cut_rows = group_->cuts_rows() ? rows.size(0) : 0;
+  if (cut_rows > 0) rows = CutRows(rows, group_);
   for (const Layer& layer : layers_) {
-    const auto run = [this, &layer, attend](const at::Tensor& x) {
-      return RunLayer(x, layer, attend);
+    const auto run = [this, &layer, attend, cut_rows](const at::Tensor& x) {
+      return RunLayer(x, layer, attend, cut_rows);
     };
     rows = RunPart(recompute_ == Recompute::kFull, layer.gate->Enter(rows),
                    AnyTrained({&layer.qkv, &layer.out, &layer.gate_up, &layer.down}), run);
   }
-  return rows;
+  return cut_rows > 0 ? JoinRows(rows, cut_rows, group_) : rows;
 }
 
 CacheSizes Llama::cache_sizes() const {
@@ -147,23 +150,23 @@ at::Tensor Llama::NormHeads(const at::Tensor& qkv, const Layer& layer) const {
 }
 
 at::Tensor Llama::RunAttention(const at::Tensor& rows, const Layer& layer,
-                               const AttendFunction& attend) const {
+                               const AttendFunction& attend, std::int64_t cut_rows) const {
   const at::Tensor qkv = Linear(RmsNorm(rows, layer.norm1, config_.norm_epsilon, numerics_),
-                                layer.qkv, LinearCut::kOutputs, group_);
+                                layer.qkv, LinearCut::kOutputs, group_, cut_rows);
   return attend(NormHeads(qkv, layer));
 }
 
-at::Tensor Llama::RunLayer(const at::Tensor& rows, const Layer& layer,
-                           const AttendFunction& attend) const {
-  const auto attention = [this, &layer, attend](const at::Tensor& x) {
-    return RunAttention(x, layer, attend);
+at::Tensor Llama::RunLayer(const at::Tensor& rows, const Layer& layer, const AttendFunction& attend,
+                           std::int64_t cut_rows) const {
+  const auto attention = [this, &layer, attend, cut_rows](const at::Tensor& x) {
+    return RunAttention(x, layer, attend, cut_rows);
   };
   const at::Tensor heads =
       RunPart(recompute_ == Recompute::kAttention, rows, layer.qkv.trained(), attention);
-  const at::Tensor middle = rows + Linear(heads, layer.out, LinearCut::kInputs, group_);
+  const at::Tensor middle = rows + Linear(heads, layer.out, LinearCut::kInputs, group_, cut_rows);
   const at::Tensor gate_up = Linear(RmsNorm(middle, layer.norm2, config_.norm_epsilon, numerics_),
-                                    layer.gate_up, LinearCut::kOutputs, group_);
-  return middle + Linear(SwiGlu(gate_up), layer.down, LinearCut::kInputs, group_);
+                                    layer.gate_up, LinearCut::kOutputs, group_, cut_rows);
+  return middle + Linear(SwiGlu(gate_up), layer.down, LinearCut::kInputs, group_, cut_rows);
 }
 
 at::Tensor Llama::Loss(const at::Tensor& rows, const at::Tensor& labels,

@@ -72,10 +72,10 @@ class Llama final : public Decoder {
   at::Tensor NormHeads(const at::Tensor& qkv, const Layer& layer) const;
   VocabularyPart LoadVocabulary(const std::string& name, const ParameterStore& store) const;
   /// The outputs of a layer's heads.
-  at::Tensor RunAttention(const at::Tensor& rows, const Layer& layer,
-                          const AttendFunction& attend) const;
-  at::Tensor RunLayer(const at::Tensor& rows, const Layer& layer,
-                      const AttendFunction& attend) const;
+  at::Tensor RunAttention(const at::Tensor& rows, const Layer& layer, const AttendFunction& attend,
+                          std::int64_t cut_rows = 0) const;
+  at::Tensor RunLayer(const at::Tensor& rows, const Layer& layer, const AttendFunction& attend,
+                      std::int64_t cut_rows = 0) const;
   /// Of this rank.
   std::int64_t num_heads() const { return config_.heads / group_->size(); }
   std::int64_t num_kv_heads() const {

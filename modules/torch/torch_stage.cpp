@@ -62,7 +62,8 @@ TorchStage::TorchStage(std::shared_ptr<const Config> config, const ShardAddress&
       input_needs_gradient_(InputsWithGradients(*config_, shard.module, shard.pp)),
       runs_backward_(RunsBackward(*config_, shard.module, shard.pp)),
       numerics_(numerics),
-      tensor_group_(c10::make_intrusive<TensorGroup>(*tensor_communicator_)),
+      tensor_group_(c10::make_intrusive<TensorGroup>(*tensor_communicator_,
+                                                     FindModule(*config_, shard.module).layout.sp)),
       store_(LayoutOf(*config_, shard), config_->run.seed, numerics, std::move(groups)),
       offloaded_(MakeOffloaded(name_, FindModule(*config_, shard.module).offload, store_)),
       body_(MakeBody(*config_, shard, store_, tensor_group_)) {

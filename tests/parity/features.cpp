@@ -18,6 +18,9 @@ void AddSizes(const ModuleConfig& module, Features& features) {
   for (const Axis axis : {Axis::kTensor, Axis::kPipeline, Axis::kData}) {
     features.insert(role + " " + ToString(axis) + " " + std::to_string(module.layout.size(axis)));
   }
+  if (module.layout.tp > 1) {
+    features.insert(module.layout.sp ? "sequence parallel" : "tp without sp");
+  }
   if (!module.layers_per_stage.empty()) features.insert(role + " stated layers");
   if (module.axis_order != kDefaultAxisOrder) features.insert("axis order");
   for (std::size_t i = 1; i < module.ranks.size(); ++i) {

@@ -350,6 +350,34 @@ Setups WithTiles() {
   };
 }
 
+/// Rows that are whole on every rank along tp; where nothing is said they are cut.
+Setups WithoutSequenceParallel() {
+  return {
+      Setup(Disjoint({.tp = 2}), {.tp = 2}).WithoutSp("vision").WithoutSp("language").Quick(),
+      Setup(Disjoint({.tp = 2}), {.tp = 2, .dp = 2}).WithoutSp("vision").Float32().Portable(),
+      Setup(Disjoint({.tp = 3}), {.tp = 3})
+          .Heads("vision", 6)
+          .Heads("language", 6, 1)
+          .WithoutSp("language")
+          .Quick()
+          .Float32(),
+      Setup(Disjoint({.dp = 2}), {.tp = 2, .pp = 2}).WithoutSp("language").ZbH1().Sharded(),
+      Setup(Colocated({.tp = 2, .dp = 2}), {.tp = 4})
+          .WithoutSp("vision")
+          .WithoutSp("language")
+          .Float32(),
+      Setup(Inline(), {.tp = 2, .pp = 2}).WithoutSp("language").TiedHead(),
+      Setup(Disjoint({.tp = 2, .pp = 2}), {.tp = 2, .dp = 2})
+          .WithoutSp("language")
+          .Adapters("vision", 0.3)
+          .Adapters("language", 0.4)
+          .Sharded(),
+      Setup(Disjoint({.dp = 2}), {.tp = 2, .pp = 2})
+          .WithoutSp("language")
+          .Recomputed("language", Recompute::kFull),
+  };
+}
+
 /// Optimizer states that replicas divide, in one instance or several.
 Setups WithShardedStates() {
   return {
@@ -448,9 +476,10 @@ Setups Offloading() {
 
 Setups Matrix() {
   Setups all;
-  for (const Setups& part : {Cuts(), Fans(), Models(), Freezing(), Arrangements(), Sharing(),
-                             Inlined(), Pairs(), Schedules(), Recomputation(), Offloading(),
-                             Recipes(), WithAdapters(), WithTiles(), WithShardedStates()}) {
+  for (const Setups& part :
+       {Cuts(), Fans(), Models(), Freezing(), Arrangements(), Sharing(), Inlined(), Pairs(),
+        Schedules(), Recomputation(), Offloading(), Recipes(), WithAdapters(), WithTiles(),
+        WithShardedStates(), WithoutSequenceParallel()}) {
     all.insert(all.end(), part.begin(), part.end());
   }
   return all;

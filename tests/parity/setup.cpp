@@ -187,6 +187,11 @@ Setup& Setup::Sharded(const std::string& module, std::int64_t instances) {
               (instances > 1 ? ", " + std::to_string(instances) + " instances" : ""));
 }
 
+Setup& Setup::WithoutSp(const std::string& module) {
+  Module(module).layout.sp = false;
+  return Note(module + " without sp");
+}
+
 Setup& Setup::FrozenProjector() {
   for (EdgeConfig& edge : config_.edges) edge.through->frozen = true;
   return Note("frozen projector");

@@ -78,6 +78,25 @@ constexpr std::int64_t kTokens = 13;
 
 }  // namespace
 
+Config LanguageAlone(Layout layout, Precision precision) {
+  Config config = SmallConfig();
+  config.run.precision = precision;
+  std::erase_if(config.modules, [](const ModuleConfig& each) { return each.name != "language"; });
+  config.edges.clear();
+  auto& llama = ModuleOf(config, "language").As<LlamaConfig>();
+  llama.vocab = 64;
+  llama.hidden = 64;
+  llama.layers = 3;
+  llama.heads = 4;
+  llama.kv_heads = 2;
+  llama.mlp_hidden = 176;
+  SetLayout(config, "language", layout);
+  config.cluster.ranks = layout.num_ranks();
+  std::iota(ModuleOf(config, "language").ranks.begin(), ModuleOf(config, "language").ranks.end(),
+            0);
+  return config;
+}
+
 Buffer IntegerBuffer(const std::vector<std::int64_t>& values) {
   Buffer buffer = Buffer::Allocate({static_cast<std::int64_t>(values.size())}, DType::kInt64);
   std::ranges::copy(values, buffer.as<std::int64_t>());
@@ -330,10 +349,12 @@ void Job::BackwardAll(std::int64_t unit) {
 }
 
 void Job::WeightsAll(std::int64_t unit) {
+  std::vector<std::function<void()>> work;  // ranks along tp may meet in it
   for (const Shard& shard : shards_) {
     if (!RunsBackward(config_, shard.address.module, shard.address.pp)) continue;
-    shard.program->BackwardWeights(unit);
+    work.emplace_back([&shard, unit] { shard.program->BackwardWeights(unit); });
   }
+  RunThreads(work);
 }
 
 LossSums Job::TrainRound(const std::vector<std::vector<Inputs>>& parts, double loss_scale) {

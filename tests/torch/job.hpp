@@ -23,6 +23,10 @@ Config SmallConfig();
 
 ModuleConfig& ModuleOf(Config& config, const std::string& name);
 
+/// A language model alone on ranks from 0 on, large enough that padding and norms do not count in its
+/// memory and traffic.
+Config LanguageAlone(Layout layout, Precision precision);
+
 /// Sets tp, pp and dp of a module and gives it that many ranks.
 void SetLayout(Config& config, const std::string& module, Layout layout);
 

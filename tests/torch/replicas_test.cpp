@@ -1,37 +1,18 @@
 // Replicas that divide the state of the optimizer: their memory, what they send, and that nothing
 // else changes.
 #include <chrono>
+#include <thread>
 
 #include <catch2/catch.hpp>
 
 #include "layout/at.hpp"
-#include "modules/groups.hpp"
 #include "plan/memory.hpp"
 #include "plan/stage_parts.hpp"
 #include "tests/torch/job.hpp"
-#include "tests/transport/memory_plane.hpp"
+#include "tests/torch/processes.hpp"
 
 namespace troupe {
 namespace {
-
-/// A language model alone, large enough that padding and norms do not count.
-Config LanguageAlone(int dp, Precision precision) {
-  Config config = SmallConfig();
-  config.run.precision = precision;
-  std::erase_if(config.modules, [](const ModuleConfig& each) { return each.name != "language"; });
-  config.edges.clear();
-  auto& llama = ModuleOf(config, "language").As<LlamaConfig>();
-  llama.vocab = 64;
-  llama.hidden = 64;
-  llama.layers = 3;
-  llama.heads = 4;
-  llama.kv_heads = 2;
-  llama.mlp_hidden = 176;
-  SetLayout(config, "language", {.dp = dp});
-  config.cluster.ranks = dp;
-  for (int rank = 0; rank < dp; ++rank) ModuleOf(config, "language").ranks[At(rank)] = rank;
-  return config;
-}
 
 Config Divided(Config config, std::int64_t instances) {
   config.optimizer.shard = OptimizerShard::kData;
@@ -45,44 +26,22 @@ std::int64_t NumParameters(const Config& config) {
   return count;
 }
 
-/// A process for every rank. Must outlive the jobs of its groups.
-class Processes {
- public:
-  explicit Processes(const Config& config)
-      : config_(config),
-        plan_(ProcessPlan::Local(config.cluster, config.cluster.ranks)),
-        network_(config.cluster.ranks, abort_, 1) {}
-
-  testing::MemoryNetwork& network() { return network_; }
-  std::function<std::shared_ptr<GroupTable>(int rank)> groups() {
-    return [this](int rank) {
-      return std::make_shared<GroupTable>(config_, plan_, network_.plane(rank), abort_);
-    };
-  }
-
- private:
-  Config config_;
-  ProcessPlan plan_;
-  std::shared_ptr<AbortSignal> abort_ = std::make_shared<AbortSignal>();
-  testing::MemoryNetwork network_;
-};
-
-/// A step of four samples, one image token each.
-void Step(const Config& config, Job& job, int seed) {
+/// A step of four samples, one image token each. Returns the squared norm of the gradients.
+double Step(const Config& config, Job& job, int seed) {
   job.Train({MakeInputs(config, {1, 0, 1, 2}, seed)}, 1.0 / 20.0);
-  job.ReduceGradients();
+  const double squares = job.ReduceGradients();
   job.Update({.step = seed + 1, .clip_coefficient = 0.5, .schedule = 0.7});
+  return squares;
 }
 
 }  // namespace
 
-TEST_CASE("a replica keeps its part of the state, as check says, and no more than ZeRO-1 needs",
-          "[torch]") {
+TEST_CASE("a replica keeps its part of the state, and no more than ZeRO-1 needs", "[torch]") {
   const auto precision = GENERATE(Precision::kFloat32, Precision::kBFloat16);
   const bool mixed = precision == Precision::kBFloat16;
   for (const int dp : {2, 4}) {
     for (const std::int64_t instances : {1, 2}) {
-      const Config config = Divided(LanguageAlone(dp, precision), instances);
+      const Config config = Divided(LanguageAlone({.dp = dp}, precision), instances);
       Job job(config);
       const double part = static_cast<double>(instances) / dp;
       const double most = mixed ? 2 + 4 + 12 * part : 4 + 4 + 8 * part;
@@ -107,8 +66,8 @@ TEST_CASE("replicas that divide the state train to the same bits as those that d
   Job one(whole);
   Job other(divided);
   for (int step = 0; step < 3; ++step) {
-    Step(whole, one, step);
-    Step(divided, other, step);
+    const double squares = Step(whole, one, step);
+    CHECK(Step(divided, other, step) == Approx(squares).epsilon(1e-5));
   }
   for (const TensorKind kind :
        {TensorKind::kParameter, TensorKind::kFirstMoment, TensorKind::kSecondMoment}) {
@@ -118,9 +77,35 @@ TEST_CASE("replicas that divide the state train to the same bits as those that d
   CHECK(other.Evaluate(inputs).loss == one.Evaluate(inputs).loss);
 }
 
+TEST_CASE("sums of layers begin during the last backward, the others at the end of the step",
+          "[torch]") {
+  const Config whole = LanguageAlone({.dp = 2}, Precision::kFloat32);
+  const Config config = GENERATE(false, true) ? Divided(whole, 1) : whole;
+  Job job(config);
+  StageProgram& program = job.Program("language");
+  std::size_t sums = 0;
+  const auto count = [&] {
+    for (const CollectiveWork& done : program.TakeCollectives()) {
+      sums += done.kind == WorkKind::kReduceBucket ? 1 : 0;
+    }
+  };
+  const Inputs inputs = MakeInputs(config, {1, 0, 1, 2}, 1);
+  job.Train({inputs, inputs, inputs}, 1.0 / 60.0);
+  constexpr std::size_t kLayersAndHead = 4;
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+  for (count(); sums < kLayersAndHead && std::chrono::steady_clock::now() < end; count()) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  CHECK(sums == kLayersAndHead);
+  job.ReduceGradients();
+  count();
+  CHECK(sums == kLayersAndHead + 2);  // the embedding, and norms
+}
+
 TEST_CASE("a forward waits for the parameters that another replica updates, layer by layer",
           "[torch]") {
-  const Config whole = LanguageAlone(2, GENERATE(Precision::kFloat32, Precision::kBFloat16));
+  const Config whole =
+      LanguageAlone({.dp = 2}, GENERATE(Precision::kFloat32, Precision::kBFloat16));
   const Config divided = Divided(whole, 1);
   const UpdateStep step{.step = 1, .clip_coefficient = 0.5, .schedule = 0.7};
   const Inputs inputs = MakeInputs(whole, {1, 0, 2, 1}, 9);
@@ -141,7 +126,7 @@ TEST_CASE("a forward waits for the parameters that another replica updates, laye
 TEST_CASE("a step with divided states sends each replica as much as ZeRO-1 must", "[torch]") {
   const auto precision = GENERATE(Precision::kFloat32, Precision::kBFloat16);
   const int dp = GENERATE(2, 4);
-  const Config config = Divided(LanguageAlone(dp, precision), 1);
+  const Config config = Divided(LanguageAlone({.dp = dp}, precision), 1);
   Processes processes(config);
   testing::MemoryNetwork& network = processes.network();
   Job job(config, processes.groups());

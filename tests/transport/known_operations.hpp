@@ -20,6 +20,7 @@ struct KnownOperation {
     kAllGather,
     kGatherInPlace,
     kReduceScatter,
+    kReduceScatterInPlace,
     kAllToAll,
     kNumKinds
   };
@@ -99,6 +100,13 @@ struct Known {
         const Values input = Of(operation, rank, 0, count * size);
         group.ReduceScatter(input.data(), count, dtype, operation.op, data.data());
         return Expect(data, Reduced(operation, size, count * rank, count), operation);
+      }
+      case KnownOperation::kReduceScatterInPlace: {
+        Values input = Of(operation, rank, 0, count * size);
+        T* const own = input.data() + rank * count;
+        group.ReduceScatter(input.data(), count, dtype, operation.op, own);
+        return Expect(Values(own, own + count), Reduced(operation, size, count * rank, count),
+                      operation);
       }
       default:
         return RunAllToAll(group, operation);

@@ -28,7 +28,8 @@ const std::vector<Homes> kPlacements = {
 std::string TextOf(const Homes& homes) { return ToString(Shape(homes.begin(), homes.end())); }
 
 bool Reduces(int kind) {
-  return kind == KnownOperation::kAllReduce || kind == KnownOperation::kReduceScatter;
+  return kind == KnownOperation::kAllReduce || kind == KnownOperation::kReduceScatter ||
+         kind == KnownOperation::kReduceScatterInPlace;
 }
 
 /// Sums are taken of everything. Many elements of every other kind are enough in one dtype.

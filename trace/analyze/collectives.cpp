@@ -44,8 +44,8 @@ std::string Format(const CollectiveTime& time) {
     text +=
         ", " + Counted(time.gathers, "gathering") + " of parameters in " + Duration(time.gather_ns);
   }
-  return text + ", beside other work, which waited " + Duration(time.exposed_ns) +
-         " for them (exposed " + PercentOf(time.exposed_ns, all_ns) + ")\n";
+  return text + "; other work waited " + Duration(time.exposed_ns) + " for them (exposed " +
+         PercentOf(time.exposed_ns, all_ns) + ")\n";
 }
 
 }  // namespace troupe

@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "gpu/device.hpp"
+
 namespace troupe {
 namespace {
 
@@ -13,11 +15,12 @@ class SideCommunicator final : public Communicator {
 
   int rank() const override { return inner_->rank(); }
   int size() const override { return inner_->size(); }
-  void Run(const Collective& mine) override { inner_->Run(mine); }
+  void Run(const Collective& mine) override { CallerFollows(RunAfter({CallerPoint()}, mine)); }
 
   Point CallerPoint() override { return PointOf(caller_()); }
 
   Point RunAfter(const std::vector<Point>& points, const Collective& mine) override {
+    const gpu::DeviceGuard guard(own_->device());  // the thread may be another than the member's
     for (const Point& point : points) Follow(*own_, point);
     inner_->Run(mine);
     return PointOf(*own_);

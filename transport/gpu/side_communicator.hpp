@@ -1,4 +1,4 @@
-// Collectives of a device beside the work that asks for them: on a stream of their own.
+// Collectives of a device that run concurrently with the work of their member, on a separate stream.
 #pragma once
 
 #include <functional>

@@ -39,8 +39,8 @@ TEST_CASE("what collectives took, and how much of it was waited for", "[trace]")
   CHECK(times[0].exposed_ns == 100);
   CHECK(Format(times[0]) ==
         "replicas of " + times[0].module +
-            ": 2 sums of gradients in 0.30 us, 1 gathering of parameters in 0.20 us, beside other "
-            "work, which waited 0.10 us for them (exposed 20.0%)\n");
+            ": 2 sums of gradients in 0.30 us, 1 gathering of parameters in 0.20 us; other work "
+            "waited 0.10 us for them (exposed 20.0%)\n");
 }
 
 TEST_CASE("collectives count for the time within the steps", "[trace]") {
@@ -54,7 +54,7 @@ TEST_CASE("collectives count for the time within the steps", "[trace]") {
   CHECK(CollectiveTimesOf(TraceIndex(trace), 500, 600).empty());
 }
 
-TEST_CASE("collectives are no work of a rank", "[trace]") {
+TEST_CASE("collectives do not count as work of a rank", "[trace]") {
   const RunTrace with = WithCollectives();
   const Summary one = Summarize(TraceIndex(with), {StepSpan{1, 0, 0, 2000}});
   const RunTrace without = TwoWindows();

@@ -33,10 +33,18 @@ class ThroughDevice final : public Communicator {
     const std::size_t output_bytes = OutputBytes(mine, size());
     const bool in_place = mine.input == mine.output;
     const std::size_t own = static_cast<std::size_t>(rank()) * input_bytes;
-    const auto to = There(mine.output, output_bytes);
-    auto* const output = static_cast<std::byte*>(to.get());
     std::shared_ptr<void> from;
     Collective there = mine;
+    if (mine.call.operation == Operation::kReduceScatter && output_bytes > 0 &&
+        mine.output == mine.input + static_cast<std::size_t>(rank()) * output_bytes) {
+      from = There(mine.input, input_bytes);
+      there.input = static_cast<std::byte*>(from.get());
+      there.output = static_cast<std::byte*>(from.get()) + (mine.output - mine.input);
+      inner_.Run(there);
+      return Back(mine.output, there.output, output_bytes);
+    }
+    const auto to = There(mine.output, output_bytes);
+    auto* const output = static_cast<std::byte*>(to.get());
     there.output = output;
     if (in_place) {
       there.input = output;
@@ -47,7 +55,7 @@ class ThroughDevice final : public Communicator {
       there.input = static_cast<std::byte*>(from.get());
     }
     inner_.Run(there);
-    Back(mine.output, to, output_bytes);
+    Back(mine.output, output, output_bytes);
   }
 
  private:
@@ -60,9 +68,9 @@ class ThroughDevice final : public Communicator {
     gpu::Copy(stream_, there.get(), pinned_.back().get(), num_bytes, gpu::Way::kToDevice);
     return there;
   }
-  void Back(void* data, const std::shared_ptr<void>& there, std::size_t num_bytes) {
+  void Back(void* data, const void* there, std::size_t num_bytes) {
     const auto pinned = gpu::AllocatePinned(num_bytes);
-    gpu::Copy(stream_, pinned.get(), there.get(), num_bytes, gpu::Way::kToHost);
+    gpu::Copy(stream_, pinned.get(), there, num_bytes, gpu::Way::kToHost);
     stream_.Synchronize();
     if (num_bytes > 0) std::memcpy(data, pinned.get(), num_bytes);
     pinned_.clear();

@@ -1,0 +1,34 @@
+// A job in which every rank is a process of its own, and what each of them receives.
+#pragma once
+
+#include <functional>
+#include <memory>
+
+#include "modules/groups.hpp"
+#include "tests/transport/memory_plane.hpp"
+
+namespace troupe {
+
+/// Must outlive the jobs of its groups.
+class Processes {
+ public:
+  explicit Processes(const Config& config)
+      : config_(config),
+        plan_(ProcessPlan::Local(config.cluster, config.cluster.ranks)),
+        network_(config.cluster.ranks, abort_, 1) {}
+
+  testing::MemoryNetwork& network() { return network_; }
+  std::function<std::shared_ptr<GroupTable>(int rank)> groups() {
+    return [this](int rank) {
+      return std::make_shared<GroupTable>(config_, plan_, network_.plane(rank), abort_);
+    };
+  }
+
+ private:
+  Config config_;
+  ProcessPlan plan_;
+  std::shared_ptr<AbortSignal> abort_ = std::make_shared<AbortSignal>();
+  testing::MemoryNetwork network_;
+};
+
+}  // namespace troupe
