@@ -250,6 +250,9 @@ class ModelConfig {
   /// Returns the number of key and value heads that ranks share if tp is larger; 0: none are
   /// shared.
   virtual std::int64_t shared_kv_heads() const { return 0; }
+  /// Returns whether its body cuts the rows between the linears of its layers over tp where the group
+  /// says so (modules/torch/sequence_rows.hpp). Then gradients of Cut::kNone are partial in layers.
+  virtual bool cuts_rows() const { return false; }
   /// Returns whether it has parameters of Cut::kSummed.
   virtual bool sums_over_tp() const { return false; }
   /// Returns whether the first and the last stage, if distinct, each hold a copy of the embedding.

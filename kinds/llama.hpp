@@ -68,6 +68,7 @@ struct LlamaConfig : ModelOf<LlamaConfig, kLlama> {
            (kv_heads % tp == 0 || tp % kv_heads == 0);
   }
   std::int64_t shared_kv_heads() const override { return kv_heads; }
+  bool cuts_rows() const override { return true; }
   bool sums_over_tp() const override { return head_norms; }
   bool ties_embedding() const override { return tied_head; }
   void AddParameters(const StagePlace& stage, ParameterList& list) const override;

@@ -152,7 +152,7 @@ class ParameterList {
     Add(name + ".weight", {hidden}, {Trait::kNorm}, Cut::kNone).initial = Initial::kOnes;
     AddBias(name, hidden).traits.Add(Trait::kNorm);
   }
-  /// Parameters that are added from now on belong to this layer.
+  /// Parameters that are added from now on belong to this layer. See also ModelConfig::cuts_rows.
   void SetLayer(std::optional<std::int64_t> layer) { layer_ = layer; }
 
  private:

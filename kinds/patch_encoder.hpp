@@ -66,6 +66,7 @@ struct PatchEncoder : ModelConfig {
     return Layers{built_layers(), "up to feature_layer"};
   }
   ExtraCosts extra_costs() const override;
+  bool cuts_rows() const override { return true; }
   bool AllowsTp(int tp) const override { return heads % tp == 0 && mlp_hidden % tp == 0; }
   /// Adds the layers of the stage, and the final norm.
   void AddParameters(const StagePlace& stage, ParameterList& list) const override;

@@ -213,7 +213,8 @@ std::vector<ParameterSpec> StageParameters(const Config& config, const std::stri
       specs[i].from_folder = from_folder && !may_lack;
     }
     if (part.module && part.module->lora) AddAdapters(*part.module, first, specs);
-    if (!part.module || !FindModule(config, module).layout.cuts_rows()) continue;
+    const bool cuts_rows = FindModule(config, module).layout.cuts_rows();
+    if (!part.module || !part.module->model->cuts_rows() || !cuts_rows) continue;
     for (std::size_t i = first; i < specs.size(); ++i) {
       if (specs[i].layer && specs[i].cut == Cut::kNone) specs[i].cut = Cut::kSummed;
     }

@@ -55,6 +55,23 @@ void Print(const std::string& precision, const Tally& tally) {
             << std::flush;
 }
 
+/// Checks the wanted layouts in float64, and some in float32 and bfloat16.
+void CheckInAllPrecisions(bool (*wanted)(const Setup&)) {
+  Tally doubles;
+  Tally singles;
+  Tally halves;
+  for (const Setup& setup : Matrix()) {
+    if (!wanted(setup)) continue;
+    Check(setup, Precision::kFloat64, doubles);
+    if (!setup.float32()) continue;
+    Check(setup, Precision::kFloat32, singles);
+    Check(setup, Precision::kBFloat16, halves);
+  }
+  Print("float64", doubles);
+  Print("float32", singles);
+  Print("bfloat16 against float64", halves);
+}
+
 }  // namespace
 
 TEST_CASE("a representative third of the layouts has the gradients of the unsharded model",
@@ -123,35 +140,12 @@ TEST_CASE("every schedule has the gradients of the unsharded model", "[parity][.
 
 TEST_CASE("layouts whose replicas divide states have the gradients of the unsharded model",
           "[parity][.sharded]") {
-  Tally doubles;
-  Tally singles;
-  Tally halves;
-  for (const Setup& setup : Matrix()) {
-    const std::string& name = setup.name();
-    if (name.find("sharded") == std::string::npos) continue;
-    Check(setup, Precision::kFloat64, doubles);
-    if (!setup.float32()) continue;
-    Check(setup, Precision::kFloat32, singles);
-    Check(setup, Precision::kBFloat16, halves);
-  }
-  Print("float64", doubles);
-  Print("float32", singles);
-  Print("bfloat16 against float64", halves);
+  CheckInAllPrecisions(
+      [](const Setup& setup) { return setup.name().find("sharded") != std::string::npos; });
 }
 
 TEST_CASE("every layout of the matrix has the gradients of the unsharded model", "[parity][slow]") {
-  Tally doubles;
-  Tally singles;
-  Tally halves;
-  for (const Setup& setup : Matrix()) {
-    Check(setup, Precision::kFloat64, doubles);
-    if (!setup.float32()) continue;
-    Check(setup, Precision::kFloat32, singles);
-    Check(setup, Precision::kBFloat16, halves);
-  }
-  Print("float64", doubles);
-  Print("float32", singles);
-  Print("bfloat16 against float64", halves);
+  CheckInAllPrecisions([](const Setup&) { return true; });
 }
 
 }  // namespace troupe
