@@ -54,9 +54,9 @@ GroupTable::GroupTable(const Config& config, const std::shared_ptr<AbortSignal>&
 GroupTable::GroupTable(const Config& config, const ProcessPlan& processes, DataPlane* plane,
                        const std::shared_ptr<AbortSignal>& abort, GroupWaits* waits) {
   for (const ModuleConfig& module : config.modules) {
-    if (!module.inline_in)
-      JoinAll({module, ShardingOf(config, module), GridOf(config, module), processes, plane, abort,
-               waits});
+    if (module.inline_in) continue;
+    JoinAll({module, ShardingOf(config, module), GridOf(config, module), processes, plane, abort,
+             waits});
   }
 }
 

@@ -353,7 +353,7 @@ void ParameterStore::SetPieces(const std::string& who, TensorKind kind,
   if (kind == TensorKind::kParameter) exchange_->WaitForParameters();
   const Sources host = SourcesOf(kind);  // the same tensors where they are the host's
   OverwritePieces(who, PiecesOf(kind, host), pieces);
-  const auto put = [](at::Tensor live, const at::Tensor& written) {
+  const auto put = [](const at::Tensor& live, const at::Tensor& written) {
     if (live.defined() && !live.device().is_cpu()) live.copy_(written);
   };
   if (kind == TensorKind::kFirstMoment) put(first_moments_, host.own);
