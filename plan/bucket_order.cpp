@@ -22,7 +22,7 @@ BucketOrder::BucketOrder(const FlatLayout& layout, const std::vector<bool>& late
   std::ranges::stable_sort(announced, std::less(), [&](std::size_t b) {
     return std::tuple(parts.at(keys_[b].part), OrderOf(keys_[b]));
   });
-  std::ranges::stable_partition(forward_, [&](std::size_t b) { return late[b]; });
+  std::stable_partition(forward_.begin(), forward_.end(), [&](std::size_t b) { return late[b]; });
   forward_.insert(forward_.end(), announced.begin(), announced.end());
   num_announced_ = announced.size();
 }

@@ -54,8 +54,8 @@ void FlatLayout::AddBuckets() {
         std::ranges::find(buckets_, keys.back(), &FlatBucket::key) == buckets_.end();
     if (!spec.frozen && is_new) buckets_.push_back({.key = keys.back(), .all = {}, .own = {}});
   }
-  std::ranges::stable_partition(buckets_,
-                                [](const FlatBucket& bucket) { return !bucket.key.unrounded; });
+  std::stable_partition(buckets_.begin(), buckets_.end(),
+                        [](const FlatBucket& bucket) { return !bucket.key.unrounded; });
   for (std::size_t i = 0; i < parameters_.size(); ++i) {
     const auto found = std::ranges::find(buckets_, keys[i], &FlatBucket::key);
     parameters_[i].bucket = static_cast<std::size_t>(found - buckets_.begin());
