@@ -92,7 +92,7 @@ struct ParameterSpec {
   std::int64_t kv_heads = 0;  ///< with kKeyValueRows
   std::string part = {};      ///< the module or projector that it belongs to
   Traits traits = {};
-  std::optional<LinearRole> role = {};     ///< of a linear weight that an adapter may stand beside
+  std::optional<LinearRole> role = {};     ///< of a linear weight that may have an adapter
   std::string adapts = {};                 ///< of an adapter's weight: the name of the other weight
   std::optional<std::int64_t> layer = {};  ///< of its part; unset: before or after the layers
   bool unrounded =

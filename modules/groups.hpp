@@ -36,7 +36,7 @@ struct ShardGroups {
 };
 
 /// Wraps a rank's view of a group so that its device runs the collectives: on `lane` of its queue, or
-/// beside both lanes, for StartedOperations.
+/// without one on a separate stream, for StartedOperations.
 using DeviceGroupMaker =
     std::function<std::unique_ptr<Communicator>(int rank, std::unique_ptr<Communicator> host,
                                                 const GroupNames& names, std::optional<Lane> lane)>;

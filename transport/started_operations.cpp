@@ -59,7 +59,7 @@ void StartedOperations::Serve() {
     started.call.send_bytes = started.send_bytes;
     started.call.receive_bytes = started.receive_bytes;
     lock.unlock();
-    OperationTimes times{started.group, started.call.call.operation, clock_ ? clock_() : 0, 0};
+    OperationTimes times{started.call.call.operation, clock_ ? clock_() : 0, 0};
     std::exception_ptr failure;
     try {
       last = groups_[started.group]->RunAfter({started.before, last}, started.call);

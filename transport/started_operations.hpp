@@ -18,7 +18,6 @@ namespace troupe {
 
 /// When an operation ran.
 struct OperationTimes {
-  std::size_t group = 0;
   Operation operation = Operation::kBarrier;
   std::int64_t begin_ns = 0;
   std::int64_t end_ns = 0;

@@ -47,7 +47,7 @@ class Job {
   /// `split`: backwards leave out the weights, which follow when all of a round are done.
   /// `portable`: as on a device, see TorchOptions.
   explicit Job(const Config& config, bool split = false, bool portable = false);
-  /// Every rank in a process of its own, with the groups that `groups_of` returns for it.
+  /// Each rank is a separate process and has the groups that `groups_of` returns.
   Job(const Config& config, const std::function<std::shared_ptr<GroupTable>(int rank)>& groups_of);
 
   /// Forward and backward of some microbatches, all forwards first; replica d gets parts[u][d].

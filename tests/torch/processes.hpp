@@ -1,4 +1,4 @@
-// A job in which every rank is a process of its own, and what each of them receives.
+// A job in which each rank is a separate process. Counts the bytes that each receives.
 #pragma once
 
 #include <functional>

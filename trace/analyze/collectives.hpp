@@ -1,4 +1,4 @@
-// The collectives between replicas that ran beside passes, and what was waited for them.
+// The time of collectives between replicas, and how long other work waited for them.
 #pragma once
 
 #include <cstdint>

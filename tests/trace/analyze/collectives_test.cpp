@@ -8,7 +8,7 @@
 namespace troupe {
 namespace {
 
-/// A trace whose first stage has collectives beside its work.
+/// A trace whose first stage has work and collectives.
 RunTrace WithCollectives() {
   RunTrace trace = TwoWindows();
   const auto add = [&trace](WorkKind kind, std::int64_t begin_ns, std::int64_t end_ns) {

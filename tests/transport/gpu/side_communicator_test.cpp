@@ -1,4 +1,4 @@
-// Operations that are started beside the work of a device: events order the two.
+// Operations that run concurrently with other work of a device: events order the two.
 #include "transport/gpu/side_communicator.hpp"
 
 #include <cstring>
