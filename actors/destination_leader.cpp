@@ -13,14 +13,26 @@ using Flight = DestinationLeaderState::Flight;
 void OnGradient(DestinationPointer self, const Gradient& gradient) {
   DestinationLeaderState& s = self->state;
   auto node = s.flights.extract(gradient.unit);
-  std::int64_t row = 0;
-  for (auto& [source, piece] : node.mapped().pieces) {
+  Flight& flight = node.mapped();
+  std::vector<std::vector<Buffer>> parts(flight.pieces.size());
+  if (!gradient.shards.empty()) {
+    const Buffer& all = gradient.shards.front();
+    std::int64_t row = 0;
+    for (const RowPiece& piece : flight.joined) {
+      parts[piece.tensor].push_back(all.Rows(row, row + piece.rows.size()));
+      row += piece.rows.size();
+    }
+    for (auto& of_source : parts) {
+      if (of_source.empty()) of_source.push_back(all.Rows(0, 0));
+    }
+  }
+  std::size_t number = 0;
+  for (auto& [source, piece] : flight.pieces) {
     GradientSlice answer{gradient.unit, {}};
-    if (!gradient.shards.empty()) {
-      const std::int64_t rows = piece.num_rows;
-      answer.buffer = s.config.tensors->Push(gradient.shards.front().Rows(row, row + rows),
-                                             s.config.peer_homes.at(At(source)));
-      row += rows;
+    const auto& of_source = parts[number++];
+    if (!of_source.empty()) {
+      answer.buffer =
+          s.config.tensors->Push(ConcatenateRows(of_source), s.config.peer_homes.at(At(source)));
     }
     piece.promise.deliver(std::move(answer));
   }
@@ -29,20 +41,23 @@ void OnGradient(DestinationPointer self, const Gradient& gradient) {
 void Deliver(DestinationPointer self, std::int64_t microbatch) {
   DestinationLeaderState& s = self->state;
   Flight& flight = s.flights.at(microbatch);
-  auto rows = std::make_shared<RowTable>();
-  std::vector<Buffer> parts;
+  std::vector<const RowTable*> tables;
+  std::vector<Buffer> tensors;
   for (auto& [source, piece] : flight.pieces) {
-    const RowTable& table = *piece.slice.rows;
-    rows->samples.insert(rows->samples.end(), table.samples.begin(), table.samples.end());
-    rows->rows.insert(rows->rows.end(), table.rows.begin(), table.rows.end());
-    piece.num_rows = piece.buffer.num_rows();
+    tables.push_back(piece.slice.rows.get());
+    tensors.push_back(std::exchange(piece.buffer, {}));
     piece.slice.buffer = Buffer();
-    parts.push_back(std::move(piece.buffer));
   }
+  JoinedRows joined = JoinTables(tables);
+  std::vector<Buffer> parts = {tensors.front().Rows(0, 0)};
+  for (const RowPiece& piece : joined.pieces) {
+    parts.push_back(tensors[piece.tensor].Rows(piece.rows.begin, piece.rows.end));
+  }
+  flight.joined = std::move(joined.pieces);
   Activation activation{microbatch,
                         s.config.link,
                         {ConcatenateRows(parts)},
-                        std::move(rows),
+                        std::make_shared<const RowTable>(std::move(joined.table)),
                         flight.pieces.begin()->second.slice.place};
   Ask(self, s.config.stage, std::move(activation),
       [self](const Gradient& gradient) { OnGradient(self, gradient); });
@@ -98,7 +113,9 @@ DestinationLeader::behavior_type RunDestinationLeader(DestinationPointer self,
                                                       DestinationLeaderConfig config) {
   DestinationLeaderState& s = self->state;
   s.config = std::move(config);
-  s.sources = PeersOf(s.config.destination[At(s.config.shard)], s.config.source);
+  const int replica = s.config.shard / s.config.destination_cut.parts;
+  s.sources =
+      PeersOf(s.config.destination[At(replica)], {s.config.source, s.config.source_cut.parts});
   self->Expects([&s] { return ExpectedBy(s); });
   return {
       [self, &s](const Slice& slice) -> caf::result<GradientSlice> {

@@ -120,6 +120,10 @@ class JobBuilder : public std::enable_shared_from_this<JobBuilder> {
     return config_.processes->HomeOf(plan_.RanksOf(stage, dp).front());
   }
 
+  ProcessId HomeOfLeader(int stage, int dp, int part) const {
+    return config_.processes->HomeOf(plan_.LeaderRank(stage, dp, part));
+  }
+
   void Devices() {
     for (const auto& [process, node] : self_->state.nodes) {
       Ask<DevicesSpawned>(process, SpawnDevices{}, [this](DevicesSpawned& spawned) {
@@ -174,9 +178,13 @@ class JobBuilder : public std::enable_shared_from_this<JobBuilder> {
       if (link.edge < 0) continue;
       const auto& receivers = stages_.at(link.to);
       if (plan_.edges()[At(link.edge)].placement == Placement::kDisjoint) {
+        const int parts = plan_.PartsAt(index, EdgeEnd::kDestination);
         for (const auto& [dp, receiver] : receivers) {
-          AskForActor(HomeOfStage(link.to, dp), SpawnDestinationLeader{index, dp, receiver},
-                      destinations_[index][dp]);
+          for (int part = 0; part < parts; ++part) {
+            AskForActor(HomeOfLeader(link.to, dp, part),
+                        SpawnDestinationLeader{index, dp, part, receiver},
+                        destinations_[index][dp * parts + part]);
+          }
         }
         continue;
       }
@@ -191,27 +199,34 @@ class JobBuilder : public std::enable_shared_from_this<JobBuilder> {
     for (const int index : plan_.graph().stages()[At(stage)].out) {
       const auto peers = destinations_.find(index);
       if (peers == destinations_.end()) continue;
+      const int parts = plan_.PartsAt(index, EdgeEnd::kSource);
       for (int dp = 0; dp < plan_.GridOfStage(stage).layout().dp; ++dp) {
-        AskForActor(HomeOfStage(stage, dp), SpawnSourceLeader{index, dp, peers->second},
-                    sources_[index][dp]);
+        for (int part = 0; part < parts; ++part) {
+          AskForActor(HomeOfLeader(stage, dp, part),
+                      SpawnSourceLeader{index, dp, part, peers->second},
+                      sources_[index][dp * parts + part]);
+        }
       }
     }
   }
 
-  /// The receivers of replica `dp` of the stage, in the order of its outgoing links.
+  /// The receivers of replica `dp` of the stage, in the order of its outgoing links and their parts.
   std::vector<LinkTarget> TargetsOf(int stage, int dp) const {
     std::vector<LinkTarget> targets;
     for (const int index : plan_.graph().stages()[At(stage)].out) {
       const StageLink& link = plan_.graph().links()[At(index)];
       if (link.edge < 0) {
-        targets.push_back({stages_.at(link.to).at(dp), plan_.PlaceOf(index)});
+        targets.push_back({stages_.at(link.to).at(dp), plan_.InputOf(index)});
         continue;
       }
       const auto phase = phases_.find(index);
       if (phase != phases_.end()) {
         targets.push_back({phase->second, dp});
       } else {
-        targets.push_back({sources_.at(index).at(dp), 0});
+        const int parts = plan_.PartsAt(index, EdgeEnd::kSource);
+        for (int part = 0; part < parts; ++part) {
+          targets.push_back({sources_.at(index).at(dp * parts + part), 0});
+        }
       }
     }
     return targets;
@@ -312,8 +327,8 @@ class JobBuilder : public std::enable_shared_from_this<JobBuilder> {
   std::map<std::pair<int, int>, LockStep> pass_lock_steps_;       ///< by stage and replica
   std::map<int, Update> updates_;                                 ///< by index in the plan
   std::map<int, std::map<int, Stage>> stages_;                    ///< by stage, then replica
-  std::map<int, std::map<int, DestinationLeader>> destinations_;  ///< by link, then replica
-  std::map<int, std::map<int, SourceLeader>> sources_;            ///< by link, then replica
+  std::map<int, std::map<int, DestinationLeader>> destinations_;  ///< by link, then shard
+  std::map<int, std::map<int, SourceLeader>> sources_;            ///< by link, then shard
   std::map<int, Phase> phases_;                                   ///< by link
   std::deque<Feed> feeds_;
 };

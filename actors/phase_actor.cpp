@@ -136,16 +136,11 @@ void OnGradient(PhasePointer self, std::int64_t unit, std::size_t replica,
   if (window.missing_gradients == 0) TransformBack(self, unit);
 }
 
-/// The number of rows of every sample of the window.
-std::vector<std::int64_t> RowsPerSample(const Window& window, std::int64_t samples) {
-  std::vector<std::int64_t> counts(static_cast<std::size_t>(window.microbatches * samples));
-  for (const auto& [activation, promise] : window.rows) {
-    const RowTable& table = *activation.rows;
-    for (std::size_t i = 0; i < table.samples.size(); ++i) {
-      counts.at(static_cast<std::size_t>(table.samples[i])) = table.rows[i];
-    }
-  }
-  return counts;
+/// `table` with `shift` added to its samples' numbers.
+RowTable Renumbered(RowTable table, std::int64_t shift) {
+  for (std::int64_t& sample : table.samples) sample += shift;
+  for (RowRun& run : table.runs) run.sample += shift;
+  return table;
 }
 
 /// Phase 2: the packed rows are on the language model's first stage. Hands them out by microbatch,
@@ -154,7 +149,7 @@ void FeedLanguage(PhasePointer self, std::int64_t unit, const FromSet<ExchangeDo
   PhaseState& s = self->state;
   Window& window = s.windows.at(unit);
   const std::int64_t samples = s.config.samples_per_microbatch;
-  const auto rows_per_sample = RowsPerSample(window, samples);
+  const RowCut& cut = s.config.language_cut;
   const int replicas = s.config.language.layout().dp;
   window.gradients.assign(At(replicas), std::vector<std::vector<Buffer>>(
                                             static_cast<std::size_t>(window.microbatches)));
@@ -163,19 +158,22 @@ void FeedLanguage(PhasePointer self, std::int64_t unit, const FromSet<ExchangeDo
   for (int replica = 0; replica < replicas; ++replica) {
     const auto ranks = s.config.language.StageRanks(0, replica);
     const Interval held = PartOf(samples, replicas, replica);
-    std::int64_t row = 0;
+    std::vector<std::int64_t> begins(At(cut.parts));  // of the microbatch, by part
     for (std::int64_t m = 0; m < window.microbatches; ++m) {
-      auto table = std::make_shared<RowTable>();
-      for (auto sample = held.begin; sample < held.end; ++sample) {
-        table->samples.push_back(sample);
-        table->rows.push_back(rows_per_sample[static_cast<std::size_t>(m * samples + sample)]);
+      const auto table = std::make_shared<const RowTable>(
+          Renumbered(SamplesOf(window.table, {{m * samples + held.begin, m * samples + held.end}}),
+                     -m * samples));
+      std::vector<std::int64_t> ends = begins;
+      for (int part = 0; part < cut.parts; ++part) {
+        ends[At(part)] += CutTable(*table, cut, part).num_rows();
       }
       Activation activation{window.first_microbatch + m, s.config.link, {}, table};
-      for (const int rank : ranks) {
-        const Buffer& packed = done.parts[PlaceOf(rank, s.config.ranks)].rows;
-        activation.shards.push_back(packed.Rows(row, row + table->num_rows()));
+      for (std::size_t i = 0; i < ranks.size(); ++i) {
+        const Buffer& packed = done.parts[PlaceOf(ranks[i], s.config.ranks)].rows;
+        const std::size_t part = i / (ranks.size() / At(cut.parts));
+        activation.shards.push_back(packed.Rows(begins[part], ends[part]));
       }
-      row += table->num_rows();
+      begins = std::move(ends);
       const auto r = static_cast<std::size_t>(replica);
       Ask(self, s.config.stages.at(r), std::move(activation),
           [self, unit, r](const Gradient& gradient) { OnGradient(self, unit, r, gradient); });
@@ -189,10 +187,22 @@ void Transform(PhasePointer self, std::int64_t unit) {
   Window& window = s.windows.at(unit);
   const std::int64_t samples = s.config.samples_per_microbatch;
   const int length = static_cast<int>(window.microbatches);
-  window.route = MakeRoute(RowsPerSample(window, samples),
-                           ColocatedShares(s.config.encoder, s.config.language)
-                               .Window(samples, window.first_of_round, length),
-                           WindowAssignment(samples, length, s.config.language.layout().dp));
+  std::vector<const RowTable*> tables;
+  std::vector<RowTable> sources;
+  for (const auto& rows : window.rows) {
+    tables.push_back(rows.activation.rows.get());
+    for (int part = 0; part < s.config.encoder_cut.parts; ++part) {
+      sources.push_back(CutTable(*tables.back(), s.config.encoder_cut, part));
+    }
+  }
+  window.table = JoinTables(tables).table;
+  std::vector<RowTable> destinations;
+  for (const auto& held : WindowAssignment(samples, length, s.config.language.layout().dp)) {
+    for (int part = 0; part < s.config.language_cut.parts; ++part) {
+      destinations.push_back(CutTable(SamplesOf(window.table, held), s.config.language_cut, part));
+    }
+  }
+  window.route = RouteOf(sources, destinations);
   std::vector<std::vector<Buffer>> rows(s.config.ranks.size());
   const int last = s.config.encoder.layout().pp - 1;
   for (std::size_t replica = 0; replica < window.rows.size(); ++replica) {

@@ -51,6 +51,8 @@ struct PhaseConfig {
   std::vector<int> ranks;  ///< of the group; a member's place is its number in the exchange
   Grid encoder = Grid({}, {0});
   Grid language = Grid({}, {0});
+  RowCut encoder_cut = {};
+  RowCut language_cut = {};
   std::int64_t samples_per_microbatch = 1;
   UnitLength units;                ///< the encoder's: windows
   std::vector<Downstream> stages;  ///< language first stage, by replica
@@ -80,7 +82,8 @@ struct PhaseState {
     std::int64_t microbatches = 0;
     std::vector<EncoderRows> rows;  ///< by encoder replica
     std::size_t arrived = 0;        ///< of these
-    Route route;                    ///< encoder replica -> language replica
+    RowTable table;                 ///< of all rows of the window
+    Route route;  ///< encoder shard -> language shard: a shard is a part of a replica along cp
     std::vector<std::vector<std::vector<Buffer>>> gradients;  ///< [replica][microbatch][tp x cp]
     std::size_t missing_gradients = 0;
     bool no_gradient = false;  ///< the answer is "no gradient"
@@ -119,13 +122,13 @@ Phase::behavior_type RunPhase(PhasePointer self, PhaseConfig config);
 /// The place of `rank` in `ranks`, which hold it.
 std::size_t PlaceOf(int rank, const std::vector<int>& ranks);
 
-/// The exchange that carries `route` (encoder replica -> language replica) to the ranks: every rank
-/// of a language replica's first stage ends up with all of the replica's rows. A row that is on the
-/// rank already stays; otherwise the encoder replica's rank at the same place, wrapped around,
-/// sends it. Members are places in `ranks`.
+/// The exchange that carries `route` (encoder shard -> language shard) to the ranks: every rank of a
+/// language shard's first stage ends up with all of the shard's rows. A row that is on the rank
+/// already stays; otherwise the encoder shard's rank at the same place, wrapped around, sends it.
+/// Members are places in `ranks`.
 ExchangePlan ForwardExchange(const Route& route, const Grid& encoder, const Grid& language,
                              const std::vector<int>& ranks);
-/// The way back: every rank of an encoder replica ends up with the gradients of all its rows.
+/// The way back: every rank of an encoder shard ends up with the gradients of all its rows.
 ExchangePlan BackwardExchange(const Route& route, const Grid& encoder, const Grid& language,
                               const std::vector<int>& ranks);
 

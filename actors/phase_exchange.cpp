@@ -43,25 +43,29 @@ ExchangePlan PlanFor(const Route& route, const std::vector<std::vector<int>>& so
   return plan;
 }
 
-std::vector<std::vector<int>> StageRanksByReplica(const Grid& grid, int pp) {
-  std::vector<std::vector<int>> ranks;
-  ranks.reserve(At(grid.layout().dp));
-  for (int dp = 0; dp < grid.layout().dp; ++dp) ranks.push_back(grid.StageRanks(pp, dp));
-  return ranks;
+std::vector<std::vector<int>> RanksByShard(const Grid& grid, int pp) {
+  const Layout& layout = grid.layout();
+  std::vector<std::vector<int>> shards(At(layout.num_holders()));
+  for (int dp = 0; dp < layout.dp; ++dp) {
+    for (const int rank : grid.StageRanks(pp, dp)) {
+      shards[At(layout.HolderAt(grid.CoordinatesOf(rank)))].push_back(rank);
+    }
+  }
+  return shards;
 }
 
 }  // namespace
 
 ExchangePlan ForwardExchange(const Route& route, const Grid& encoder, const Grid& language,
                              const std::vector<int>& ranks) {
-  return PlanFor(route, StageRanksByReplica(encoder, encoder.layout().pp - 1),
-                 StageRanksByReplica(language, 0), ranks);
+  return PlanFor(route, RanksByShard(encoder, encoder.layout().pp - 1), RanksByShard(language, 0),
+                 ranks);
 }
 
 ExchangePlan BackwardExchange(const Route& route, const Grid& encoder, const Grid& language,
                               const std::vector<int>& ranks) {
-  return PlanFor(Inverse(route), StageRanksByReplica(language, 0),
-                 StageRanksByReplica(encoder, encoder.layout().pp - 1), ranks);
+  return PlanFor(Inverse(route), RanksByShard(language, 0),
+                 RanksByShard(encoder, encoder.layout().pp - 1), ranks);
 }
 
 }  // namespace troupe

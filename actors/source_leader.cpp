@@ -11,6 +11,21 @@ using SourcePointer = ActorPointer<SourceLeader, SourceLeaderState>;
 
 void Pump(SourcePointer self);
 
+/// The gradients of all pieces as one tensor.
+Buffer InRowOrder(const std::vector<SourceLeaderState::Piece>& pieces) {
+  std::map<std::int64_t, Buffer> by_row;
+  for (const auto& piece : pieces) {
+    std::int64_t row = 0;
+    for (const Interval& rows : piece.rows) {
+      by_row[rows.begin] = piece.gradient.Rows(row, row + rows.size());
+      row += rows.size();
+    }
+  }
+  std::vector<Buffer> parts = {pieces.front().gradient.Rows(0, 0)};
+  for (auto& [row, buffer] : by_row) parts.push_back(std::move(buffer));
+  return ConcatenateRows(parts);
+}
+
 /// All slices have arrived: puts the gradient together in the order of the rows.
 void Answer(SourcePointer self, std::int64_t microbatch) {
   SourceLeaderState& s = self->state;
@@ -18,9 +33,7 @@ void Answer(SourcePointer self, std::int64_t microbatch) {
   SourceLeaderState::Flight& flight = node.mapped();
   Gradient gradient{microbatch, {}};
   if (!flight.no_gradient) {
-    std::vector<Buffer> parts;
-    for (auto& piece : flight.pieces) parts.push_back(std::move(piece.gradient));
-    gradient.shards.push_back(ConcatenateRows(parts));
+    gradient.shards.push_back(InRowOrder(flight.pieces));
   }
   flight.promise.deliver(std::move(gradient));
   Pump(self);
@@ -54,34 +67,27 @@ void OnGradientSlice(SourcePointer self, int destination, const GradientSlice& s
             SliceArrived{slice.microbatch, destination, {}});
 }
 
-/// The rows of this shard that belong to `destination`, and their samples.
-struct RowCut {
-  Interval rows;
-  RowTable table;
-};
+/// The rows of this shard that belong to shard `destination`, of all those of its replica.
+RowTable CutFor(const LeaderConfig& config, int destination, const RowTable& replica) {
+  const RowCut& own = config.source_cut;
+  const RowCut& other = config.destination_cut;
+  const RowTable wanted = CutTable(replica, other, destination % other.parts);
+  return SamplesOf(CutTable(wanted, own, config.shard % own.parts),
+                   config.destination[At(destination / other.parts)]);
+}
 
-RowCut CutFor(const SourceLeaderState& s, int destination, const RowTable& table) {
-  RowCut cut;
-  bool first = true;
-  std::int64_t row = 0;
-  for (std::size_t i = 0; i < table.samples.size(); ++i) {
-    const std::int64_t rows = table.rows[i];
-    for (const Interval& held : s.config.destination[At(destination)]) {
-      if (table.samples[i] < held.begin || table.samples[i] >= held.end) continue;
-      if (std::exchange(first, false)) cut.rows.begin = row;
-      cut.rows.end = row + rows;
-      cut.table.samples.push_back(table.samples[i]);
-      cut.table.rows.push_back(rows);
-    }
-    row += rows;
-  }
-  return cut;
+/// `table`'s rows at `places`, as one tensor.
+Buffer RowsAt(const Buffer& tensor, const std::vector<Interval>& places) {
+  std::vector<Buffer> parts = {tensor.Rows(0, 0)};
+  for (const Interval& rows : places) parts.push_back(tensor.Rows(rows.begin, rows.end));
+  return ConcatenateRows(parts);
 }
 
 /// Empty, or why the samples of the activation are not those of this shard.
-std::string SamplesMismatch(const SourceLeaderState& s, const Activation& activation) {
+std::string SamplesMismatch(const SourceLeaderState& s, const Activation& activation,
+                            const RowTable& own) {
   std::vector<std::int64_t> expected;
-  for (const Interval& held : s.config.source[At(s.config.shard)]) {
+  for (const Interval& held : s.config.source[At(s.config.shard / s.config.source_cut.parts)]) {
     for (auto sample = held.begin; sample < held.end; ++sample) expected.push_back(sample);
   }
   const RowTable& table = *activation.rows;
@@ -97,8 +103,8 @@ std::string SamplesMismatch(const SourceLeaderState& s, const Activation& activa
     return where + "expected " + name(expected) + " at place " + std::to_string(i) + ", got " +
            name(table.samples);
   }
-  if (table.num_rows() != activation.shards.front().num_rows()) {
-    return where + "expected " + std::to_string(table.num_rows()) +
+  if (own.num_rows() != activation.shards.front().num_rows()) {
+    return where + "expected " + std::to_string(own.num_rows()) +
            " rows as in the row table, got " + std::to_string(activation.shards.front().num_rows());
   }
   return {};
@@ -112,19 +118,22 @@ void Send(SourcePointer self, SourceLeaderState::Waiting waiting) {
   flight.promise = std::move(waiting.promise);
   flight.place = activation.place;
   self->activity()->credits_left = s.config.credits - static_cast<int>(s.flights.size());
-  const auto mismatch = SamplesMismatch(s, activation);
+  const RowTable own =
+      CutTable(*activation.rows, s.config.source_cut, s.config.shard % s.config.source_cut.parts);
+  const auto mismatch = SamplesMismatch(s, activation, own);
   if (!mismatch.empty()) return Fail(self, MakeFailure(mismatch));
 
   const Buffer& rows = activation.shards.front();  // tp shards hold copies: one is enough
-  const auto peers = PeersOf(s.config.source[At(s.config.shard)], s.config.destination);
+  const auto peers = PeersOf(s.config.source[At(s.config.shard / s.config.source_cut.parts)],
+                             {s.config.destination, s.config.destination_cut.parts});
   flight.missing = peers.size();
   for (const int peer : peers) {
-    RowCut cut = CutFor(s, peer, *activation.rows);
-    flight.pieces.push_back({.destination = peer, .gradient = {}});
-    const Buffer piece = s.config.tensors->Push(rows.Rows(cut.rows.begin, cut.rows.end),
-                                                s.config.peer_homes.at(At(peer)));
-    Slice slice{microbatch, s.config.shard, piece,
-                std::make_shared<const RowTable>(std::move(cut.table)), activation.place};
+    RowTable cut = CutFor(s.config, peer, *activation.rows);
+    const auto& piece = flight.pieces.emplace_back(
+        SourceLeaderState::Piece{.destination = peer, .rows = PlacesOf(cut, own), .gradient = {}});
+    Slice slice{microbatch, s.config.shard,
+                s.config.tensors->Push(RowsAt(rows, piece.rows), s.config.peer_homes.at(At(peer))),
+                std::make_shared<const RowTable>(std::move(cut)), activation.place};
     Ask(self, s.config.peers.at(peer), std::move(slice),
         [self, peer](const GradientSlice& back) { OnGradientSlice(self, peer, back); });
   }
@@ -160,14 +169,18 @@ ExpectedWaits ExpectedBy(const SourceLeaderState& s) {
 
 }  // namespace
 
-std::vector<int> PeersOf(const std::vector<Interval>& shard, const Assignment& others) {
+std::vector<int> PeersOf(const std::vector<Interval>& held, const EndShards& others) {
   std::vector<int> peers;
-  for (std::size_t other = 0; other < others.size(); ++other) {
+  for (std::size_t replica = 0; replica < others.replicas.size(); ++replica) {
     bool shares = false;
-    for (const Interval& a : shard) {
-      for (const Interval& b : others[other]) shares = shares || !Intersect(a, b).empty();
+    for (const Interval& a : held) {
+      for (const Interval& b : others.replicas[replica]) {
+        shares = shares || !Intersect(a, b).empty();
+      }
     }
-    if (shares) peers.push_back(static_cast<int>(other));
+    for (int part = 0; shares && part < others.parts; ++part) {
+      peers.push_back(static_cast<int>(replica) * others.parts + part);
+    }
   }
   return peers;
 }

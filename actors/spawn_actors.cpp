@@ -42,9 +42,9 @@ const EdgePlan& EdgeOf(const JobPlan& plan, const StageLink& link) {
 
 /// Returns the GPU to which a boundary leader of a stage's replica fetches: that of the leader's
 /// rank.
-int LeaderGpu(NodePointer self, int stage, int dp) {
+int LeaderGpu(NodePointer self, int stage, int dp, int part) {
   const NodeState& s = self->state;
-  const int rank = PlanOf(self).RanksOf(stage, dp).front();
+  const int rank = PlanOf(self).LeaderRank(stage, dp, part);
   const bool local = s.config.processes->HomeOf(rank) == s.config.self;
   return local && s.config.gpu_of ? s.config.gpu_of(rank) : Buffer::kHost;
 }
@@ -62,18 +62,20 @@ std::vector<ProcessId> FetchersOf(NodePointer self, int stage, int dp) {
   return fetchers;
 }
 
-/// The processes of the boundary leaders of a stage, by replica.
+/// The processes of the boundary leaders of a stage, by shard.
 std::vector<ProcessId> LeaderHomes(NodePointer self, int stage) {
+  const Layout& layout = PlanOf(self).GridOfStage(stage).layout();
   std::vector<ProcessId> homes;
-  const int num_replicas = PlanOf(self).GridOfStage(stage).layout().dp;
-  homes.reserve(At(num_replicas));
-  for (int dp = 0; dp < num_replicas; ++dp) {
-    homes.push_back(FetchersOf(self, stage, dp).front());
+  for (int dp = 0; dp < layout.dp; ++dp) {
+    for (int part = 0; part < layout.cp; ++part) {
+      const int rank = PlanOf(self).LeaderRank(stage, dp, part);
+      homes.push_back(self->state.config.processes->HomeOf(rank));
+    }
   }
   return homes;
 }
 
-LeaderConfig LeaderConfigOf(NodePointer self, int link_index, EdgeEnd end, int dp) {
+LeaderConfig LeaderConfigOf(NodePointer self, int link_index, EdgeEnd end, int dp, int part) {
   const JobPlan& plan = PlanOf(self);
   const StageLink& link = LinkOf(plan, link_index);
   const EdgePlan& edge = EdgeOf(plan, link);
@@ -81,10 +83,12 @@ LeaderConfig LeaderConfigOf(NodePointer self, int link_index, EdgeEnd end, int d
   const bool at_source = end == EdgeEnd::kSource;
   LeaderConfig config;
   config.edge = edge.name;
-  config.shard = dp;
+  config.shard = dp * plan.PartsAt(link_index, end) + part;
+  config.source_cut = plan.CutAt(link_index, EdgeEnd::kSource);
+  config.destination_cut = plan.CutAt(link_index, EdgeEnd::kDestination);
   config.source = EvenAssignment(samples, plan.ModuleOf(edge.from).grid.layout().dp);
   config.destination = EvenAssignment(samples, plan.ModuleOf(edge.to).grid.layout().dp);
-  config.device = LeaderGpu(self, at_source ? link.from : link.to, dp);
+  config.device = LeaderGpu(self, at_source ? link.from : link.to, dp, part);
   config.peer_homes = LeaderHomes(self, at_source ? link.to : link.from);
   return config;
 }
@@ -248,17 +252,32 @@ Spawned Spawn(NodePointer self, const SpawnStage& request) {
   const auto fetchers = [&](const StageLink& link, int other_end) {
     return link.edge < 0 ? FetchersOf(self, other_end, request.dp) : std::vector<ProcessId>();
   };
+  config.parts = plan.GridOfStage(request.stage).layout().cp;
+  /// Calls visit(part) for each actor at that end of the link, without one where there is no choice.
+  const auto for_each_part = [&](int link, EdgeEnd end, const auto& visit) {
+    const int parts = plan.PartsAt(link, end);
+    for (int part = 0; part < parts; ++part) {
+      visit(parts == 1 ? std::nullopt : std::optional(part));
+    }
+  };
   for (std::size_t l = 0; l < node.in.size(); ++l) {
     const StageLink& link = LinkOf(plan, node.in[l]);
-    config.in.push_back({stage.in[l].source,
-                         plan.ActorAt(node.in[l], EdgeEnd::kDestination, request.dp),
-                         stage.in[l].carries_gradient, fetchers(link, link.from)});
+    for_each_part(node.in[l], EdgeEnd::kDestination, [&](std::optional<int> part) {
+      config.in.push_back(
+          {stage.in[l].source,
+           plan.ActorAt(node.in[l], EdgeEnd::kDestination, request.dp, part.value_or(0)),
+           stage.in[l].carries_gradient, fetchers(link, link.from), l, part,
+           part ? plan.CutAt(node.in[l], EdgeEnd::kDestination) : RowCut()});
+    });
   }
   for (std::size_t l = 0; l < node.out.size(); ++l) {
     const StageLink& link = LinkOf(plan, node.out[l]);
-    config.out.push_back({request.out.at(l),
-                          plan.ActorAt(node.out[l], EdgeEnd::kSource, request.dp),
-                          fetchers(link, link.to)});
+    for_each_part(node.out[l], EdgeEnd::kSource, [&](std::optional<int> part) {
+      config.out.push_back(
+          {request.out.at(config.out.size()),
+           plan.ActorAt(node.out[l], EdgeEnd::kSource, request.dp, part.value_or(0)),
+           fetchers(link, link.to), l, part});
+    });
   }
   config.update = request.update;
   config.queued_passes = s.config.queued_passes;
@@ -270,26 +289,28 @@ Spawned Spawn(NodePointer self, const SpawnDestinationLeader& request) {
   const JobPlan& plan = PlanOf(self);
   DestinationLeaderConfig config;
   static_cast<LeaderConfig&>(config) =
-      LeaderConfigOf(self, request.link, EdgeEnd::kDestination, request.dp);
-  config.link = plan.PlaceOf(request.link);
+      LeaderConfigOf(self, request.link, EdgeEnd::kDestination, request.dp, request.part);
+  config.link = plan.InputOf(request.link) + request.part;
   config.stage = request.stage;
   for (std::size_t dp = 0; dp < config.source.size(); ++dp) {
-    config.source_leaders.push_back(
-        plan.ActorAt(request.link, EdgeEnd::kSource, static_cast<int>(dp)));
+    for (int part = 0; part < config.source_cut.parts; ++part) {
+      config.source_leaders.push_back(
+          plan.ActorAt(request.link, EdgeEnd::kSource, static_cast<int>(dp), part));
+    }
   }
-  return Make(self, plan.ActorAt(request.link, EdgeEnd::kDestination, request.dp), false,
-              RunDestinationLeader, std::move(config));
+  return Make(self, plan.ActorAt(request.link, EdgeEnd::kDestination, request.dp, request.part),
+              false, RunDestinationLeader, std::move(config));
 }
 
 Spawned Spawn(NodePointer self, const SpawnSourceLeader& request) {
   const JobPlan& plan = PlanOf(self);
   SourceLeaderConfig config;
   static_cast<LeaderConfig&>(config) =
-      LeaderConfigOf(self, request.link, EdgeEnd::kSource, request.dp);
+      LeaderConfigOf(self, request.link, EdgeEnd::kSource, request.dp, request.part);
   const int edge = LinkOf(plan, request.link).edge;
   config.credits = plan.graph().edges()[At(edge)].credits;
   config.peers = request.peers;
-  return Make(self, plan.ActorAt(request.link, EdgeEnd::kSource, request.dp), false,
+  return Make(self, plan.ActorAt(request.link, EdgeEnd::kSource, request.dp, request.part), false,
               RunSourceLeader, std::move(config));
 }
 
@@ -302,6 +323,8 @@ Spawned Spawn(NodePointer self, const SpawnPhase& request) {
   config.group = link.edge;
   config.encoder = plan.ModuleOf(edge.from).grid;
   config.language = plan.ModuleOf(edge.to).grid;
+  config.encoder_cut = plan.CutAt(request.link, EdgeEnd::kSource);
+  config.language_cut = plan.CutAt(request.link, EdgeEnd::kDestination);
   config.ranks = config.language.ranks();
   config.samples_per_microbatch = plan.samples_per_microbatch();
   config.units = plan.ModuleOf(edge.from).units;
@@ -311,7 +334,7 @@ Spawned Spawn(NodePointer self, const SpawnPhase& request) {
   for (int dp = 0; dp < config.encoder.layout().dp; ++dp) {
     config.encoders.push_back(plan.StageActor(link.from, dp));
   }
-  config.link = plan.PlaceOf(request.link);
+  config.link = plan.InputOf(request.link);
   config.devices = request.devices;
   const ActorId id = plan.ActorAt(request.link, EdgeEnd::kDestination, 0);
   config.name = ToString(id);

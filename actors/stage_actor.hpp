@@ -23,6 +23,7 @@
 #include <deque>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -34,6 +35,8 @@
 namespace troupe {
 
 struct StageConfig {
+  /// A link of the graph is one of these, or one for each leader of this stage's replica: leaders have
+  /// the rows of one part along cp. `place` is the link's among those of the program.
   /// `fetchers`, by shard of the stage at the other end: the process that fetches the tensors sent
   /// to that shard, which may be this one. Empty if a leader or a phase is at that end.
   struct Incoming {
@@ -41,17 +44,23 @@ struct StageConfig {
     ActorId from;                  ///< sends over the link
     bool carries_gradient = true;  ///< something upstream of the link trains
     std::vector<ProcessId> fetchers;
+    std::size_t place = 0;
+    std::optional<int> part = {};  ///< along cp; unset: of all parts
+    RowCut cut = {};               ///< with `part`
   };
   struct Outgoing {
     LinkTarget target;
     ActorId to;  ///< the same actor, for errors
     std::vector<ProcessId> fetchers;
+    std::size_t place = 0;
+    std::optional<int> part = {};
   };
 
   int stage = 0;  ///< index in the StageGraph
   int dp = 0;
   std::string name;            ///< "language.s0 dp1"
-  std::vector<int> ranks;      ///< one per shard, tp fastest; the first is the boundary leader's
+  std::vector<int> ranks;      ///< one per shard, tp fastest; those of tp = 0 have boundary leaders
+  int parts = 1;               ///< cp
   std::vector<bool> local;     ///< by shard: its device is in this process
   std::vector<int> on_device;  ///< by shard: the GPU that it reads its tensors on; empty: none
   LockStep devices;
@@ -118,6 +127,12 @@ struct StageState {
   };
 
   StageConfig config;
+  /// The shards [begin, end) of a part.
+  Interval ShardsOf(const std::optional<int>& part) const {
+    const auto all = std::ssize(config.ranks);
+    const auto tp = all / config.parts;
+    return part ? Interval{*part * tp, (*part + 1) * tp} : Interval{0, all};
+  }
   StageCounters counters;
   std::vector<IncomingLink> in;     ///< as StageConfig::in
   std::vector<OutgoingLink> out;    ///< as StageConfig::out

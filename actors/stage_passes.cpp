@@ -1,6 +1,7 @@
 // The passes of a stage: fetches the tensors that messages name, commands the devices and handles
 // their answers.
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "actors/stage_actor.hpp"
@@ -9,19 +10,29 @@
 namespace troupe {
 namespace {
 
-/// Fetches the shards that devices of this process will read. Returns how many are being fetched;
-/// each of them comes as a copy of `arrived`.
-std::size_t FetchShards(StagePointer self, std::vector<Buffer>& shards, const ShardArrived& arrived,
+/// Fetches the shards of a part that devices of this process will read. Returns how many are being
+/// fetched; each of them comes as a copy of `arrived`.
+std::size_t FetchShards(StagePointer self, std::vector<Buffer>& shards,
+                        const std::optional<int>& part, const ShardArrived& arrived,
                         const std::string& kind) {
   StageState& s = self->state;
+  const Interval all = s.ShardsOf(part);
+  const auto is_local = [&s](std::int64_t shard) {
+    return s.config.local.at(static_cast<std::size_t>(shard));
+  };
   std::size_t missing = 0;
   for (std::size_t i = 0; i < shards.size(); ++i) {
-    if (shards[i].local() || (shards.size() > 1 && !s.config.local.at(i))) continue;
+    const std::int64_t own = all.begin + static_cast<std::int64_t>(i);
+    const Interval readers = shards.size() > 1 ? Interval{own, own + 1} : all;
+    std::int64_t first = readers.begin;
+    while (first < readers.end && !is_local(first)) ++first;
+    if (shards[i].local() || first == readers.end) continue;
     ++missing;
     ShardArrived message = arrived;
     message.shard = static_cast<int>(i);
     FetchInto(self, shards[i],
-              s.config.on_device.empty() ? Buffer::kHost : s.config.on_device.at(i),
+              s.config.on_device.empty() ? Buffer::kHost
+                                         : s.config.on_device.at(static_cast<std::size_t>(first)),
               s.config.name + ": " + kind + " of microbatch " + std::to_string(arrived.unit) +
                   InParentheses(PlaceOf(s, arrived.unit)),
               std::move(message));
@@ -55,7 +66,7 @@ void ReceiveGradient(StagePointer self, std::size_t link, const Gradient& gradie
   returned.shards = gradient.shards;
   returned.received = true;
   returned.missing =
-      FetchShards(self, returned.shards,
+      FetchShards(self, returned.shards, s.config.out[link].part,
                   {true, static_cast<int>(link), gradient.unit, 0, {}, false}, "gradient");
   CountGradients(s, link);
   Pump(self);
@@ -67,7 +78,9 @@ std::string RowMismatch(const StageConfig& config, std::size_t link, const UnitP
   const auto& source = config.in[link].source;
   const auto expected = data.expected.find(source);
   if (expected == data.expected.end() || !activation.rows) return {};
-  const RowTable& want = expected->second;
+  const StageConfig::Incoming& from = config.in[link];
+  const RowTable want =
+      from.part ? CutTable(expected->second, from.cut, *from.part) : expected->second;
   const RowTable& got = *activation.rows;
   if (want == got) return {};
   const std::string where = config.name + ": edge from " + source + ", " + ToString(place);
@@ -77,13 +90,28 @@ std::string RowMismatch(const StageConfig& config, std::size_t link, const UnitP
            std::to_string(want.samples[i]) + ", got " + std::to_string(got.rows[i]) +
            " rows of sample " + std::to_string(got.samples[i]);
   }
+  if (want.samples.size() == got.samples.size()) {
+    return where + ": expected other rows or places of the same samples";
+  }
   return where + ": expected " + std::to_string(want.samples.size()) + " samples, got " +
          std::to_string(got.samples.size());
 }
 
-/// If there is one shard, all devices read it.
-const Buffer& ShardOf(const std::vector<Buffer>& shards, std::size_t index) {
-  return shards.size() == 1 ? shards.front() : shards.at(index);
+/// Puts the buffers that each shard reads of `links`, of which `shards[l]` are the shards, in the places
+/// that they have in the program. If there is one shard, all devices of its part read it.
+template <class Link>
+std::vector<Buffer> ReadBy(const StageState& s, std::size_t shard, const std::vector<Link>& links,
+                           const std::vector<const std::vector<Buffer>*>& shards) {
+  std::vector<Buffer> all;
+  for (std::size_t l = 0; l < links.size(); ++l) {
+    const Interval readers = s.ShardsOf(links[l].part);
+    const auto index = static_cast<std::int64_t>(shard);
+    if (all.size() <= links[l].place) all.resize(links[l].place + 1);
+    if (!readers.Contains(index) || shards[l]->empty()) continue;
+    const auto own = static_cast<std::size_t>(index - readers.begin);
+    all[links[l].place] = shards[l]->size() == 1 ? shards[l]->front() : shards[l]->at(own);
+  }
+  return all;
 }
 
 /// `buffer` for a message, pushed to the process that will fetch this shard of its link, if known.
@@ -116,7 +144,9 @@ void EndForward(StagePointer self, std::int64_t unit, const FromSet<ForwardDone>
   ++s.forwards_done;
   StageState::Flight& flight = s.flights.at(unit);
   LossSums& loss = s.rounds.front().report.loss;
-  loss += done.parts.front().result.loss;
+  for (int part = 0; part < s.config.parts; ++part) {  // ranks along tp have the same
+    loss += done.parts[static_cast<std::size_t>(s.ShardsOf(part).begin)].result.loss;
+  }
   if (s.out.empty()) loss.sequence_tokens += flight.num_tokens;
 
   for (std::size_t l = 0; l < s.in.size(); ++l) {
@@ -128,12 +158,25 @@ void EndForward(StagePointer self, std::int64_t unit, const FromSet<ForwardDone>
   for (std::size_t l = 0; l < s.out.size(); ++l) {
     const StageConfig::Outgoing& link = s.config.out[l];
     Activation activation{unit, link.target.link, {}, flight.rows, PlaceOf(s, unit)};
-    for (std::size_t i = 0; i < done.parts.size(); ++i) {
-      activation.shards.push_back(Towards(s, link.fetchers, i, done.parts[i].result.outputs.at(l)));
+    const Interval own = s.ShardsOf(link.part);
+    for (auto i = static_cast<std::size_t>(own.begin); std::cmp_less(i, own.end); ++i) {
+      activation.shards.push_back(
+          Towards(s, link.fetchers, i, done.parts[i].result.outputs.at(link.place)));
     }
     Ask(self, link.target.to, std::move(activation),
         [self, l](const Gradient& gradient) { ReceiveGradient(self, l, gradient); });
   }
+}
+
+/// The table of a replica's rows from those of its parts along cp; null if there is none.
+std::shared_ptr<const RowTable> Joined(const std::vector<std::shared_ptr<const RowTable>>& parts) {
+  if (parts.size() == 1) return parts.front();
+  std::vector<const RowTable*> tables;
+  for (const auto& part : parts) {
+    if (!part) return nullptr;
+    tables.push_back(part.get());
+  }
+  return tables.empty() ? nullptr : std::make_shared<const RowTable>(JoinTables(tables).table);
 }
 
 void StartForward(StagePointer self, std::int64_t unit) {
@@ -160,6 +203,7 @@ void StartForward(StagePointer self, std::int64_t unit) {
     s.inputs.pop_front();
   }
   std::vector<std::vector<Buffer>> inputs;  // by link, then shard
+  std::vector<std::shared_ptr<const RowTable>> tables;
   for (std::size_t l = 0; l < s.in.size(); ++l) {
     auto next = std::move(s.in[l].waiting.front());
     s.in[l].waiting.pop_front();
@@ -168,18 +212,21 @@ void StartForward(StagePointer self, std::int64_t unit) {
       const auto text = RowMismatch(s.config, l, PlaceOf(s, unit), next.activation, *pass.data);
       if (!text.empty()) return Fail(self, MakeFailure(text));
     }
-    if (l == 0) flight.rows = next.activation.rows;
+    if (s.config.in[l].place == 0) tables.push_back(next.activation.rows);
     inputs.push_back(std::move(next.activation.shards));
   }
-  if (!pass.data) pass.rows = flight.rows;
-  if (!flight.rows && pass.data) {
+  if (pass.data) {
     flight.rows = std::shared_ptr<const RowTable>(pass.data, &pass.data->table);
+  } else {
+    pass.rows = flight.rows = Joined(tables);
   }
+  std::vector<const std::vector<Buffer>*> by_link;
+  for (const auto& shards : inputs) by_link.push_back(&shards);
   RunOnDevices<ForwardDone>(
       self,
       [&](std::size_t shard) {
         RunForward run{s.config.stage, round.number, pass, PlaceOf(s, unit), flight.samples};
-        for (const auto& shards : inputs) run.pass.inputs.push_back(ShardOf(shards, shard));
+        run.pass.inputs = ReadBy(s, shard, s.config.in, by_link);
         return run;
       },
       [self, unit](const FromSet<ForwardDone>& done) { EndForward(self, unit, done); });
@@ -192,9 +239,11 @@ void EndBackward(StageState& s, std::int64_t unit, const FromSet<BackwardDone>& 
   for (std::size_t l = 0; l < s.in.size(); ++l) {
     if (!flight.promises[l].pending()) continue;
     Gradient gradient{unit, {}};
-    for (std::size_t i = 0; i < done.parts.size(); ++i) {
+    const StageConfig::Incoming& link = s.config.in[l];
+    const Interval own = s.ShardsOf(link.part);
+    for (auto i = static_cast<std::size_t>(own.begin); std::cmp_less(i, own.end); ++i) {
       gradient.shards.push_back(
-          Towards(s, s.config.in[l].fetchers, i, done.parts[i].result.gradients.at(l)));
+          Towards(s, link.fetchers, i, done.parts[i].result.gradients.at(link.place)));
     }
     flight.promises[l].deliver(std::move(gradient));
   }
@@ -207,15 +256,14 @@ void StartBackward(StagePointer self, std::int64_t unit) {
                           .gradients = {},
                           .split_weights = s.config.rule.splits_backward,
                           .last = unit + 1 == s.counters.horizon};
+  std::vector<const std::vector<Buffer>*> by_link;  // without shards: the link has no gradient
+  for (const auto& returned : flight.gradients) by_link.push_back(&returned.shards);
   RunOnDevices<BackwardDone>(
       self,
       [&](std::size_t shard) {
         RunBackward run{s.config.stage, s.rounds.front().round.number, pass, PlaceOf(s, unit),
                         flight.samples};
-        for (const auto& returned : flight.gradients) {  // no shards: the link has no gradient
-          run.pass.gradients.push_back(returned.shards.empty() ? Buffer()
-                                                               : ShardOf(returned.shards, shard));
-        }
+        run.pass.gradients = ReadBy(s, shard, s.config.out, by_link);
         return run;
       },
       [&s, unit](const FromSet<BackwardDone>& done) { EndBackward(s, unit, done); });
@@ -251,7 +299,7 @@ void ReceiveActivation(StagePointer self, const Activation& activation, Promise<
   link.waiting.push_back({activation, std::move(promise)});
   auto& waiting = link.waiting.back();
   waiting.missing =
-      FetchShards(self, waiting.activation.shards,
+      FetchShards(self, waiting.activation.shards, s.config.in[At(activation.link)].part,
                   {false, activation.link, activation.unit, 0, {}, false}, "activation");
   CountActivations(s, link);
   Pump(self);

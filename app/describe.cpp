@@ -59,6 +59,10 @@ std::string BackendText(const Config& config) {
   return text;
 }
 
+std::string InParentheses(const std::vector<int>& ranks) {
+  return (ranks.size() == 1 ? "(rank " : "(ranks ") + RanksText(ranks) + ")";
+}
+
 std::string IntervalText(const Interval& i) {
   return i.size() == 1 ? std::to_string(i.begin)
                        : std::to_string(i.begin) + "-" + std::to_string(i.end - 1);
@@ -176,16 +180,16 @@ std::string RouteTable(const JobPlan& plan) {
     const Route route = MakeRoute(one_row, source, EvenAssignment(samples, to.layout().dp));
     std::vector<Row> rows;
     const auto add = [&](int replica, const std::string& share) -> Row& {
-      const int leader = from.Leader(from.layout().pp - 1, replica);
       return rows.emplace_back(Row{"  replica " + std::to_string(replica),
-                                   "(rank " + std::to_string(leader) + ")", share});
+                                   InParentheses(from.Leaders(from.layout().pp - 1, replica)),
+                                   share});
     };
     std::set<int> senders;
     for (const Transfer& t : route.transfers) {
       senders.insert(t.source);
       Row& row = add(t.source, "samples " + IntervalText(t.samples));
       row.push_back("-> replica " + std::to_string(t.destination));
-      row.push_back("(rank " + std::to_string(to.Leader(0, t.destination)) + ")");
+      row.push_back(InParentheses(to.Leaders(0, t.destination)));
     }
     for (int replica = 0; replica < static_cast<int>(source.size()); ++replica) {
       if (!senders.contains(replica)) add(replica, "no samples");

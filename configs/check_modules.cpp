@@ -204,10 +204,12 @@ static void CheckInstances(const Config& config, const ModuleConfig& module, Rep
   if (!shards || !module.model->computes()) return;
   const std::int64_t instances = own.instances.value_or(config.optimizer.instances);
   const std::string own_key = KeyOf(module, "optimizer.instances");
-  report.Expect(module.layout.dp % instances == 0,
+  const bool cuts = module.layout.cp > 1;
+  report.Expect(module.layout.num_holders() % instances == 0,
                 {own.instances ? own_key : "optimizer.instances", KeyOf(module, "layout.dp")},
-                "expected a divisor of " + KeyOf(module, "layout.dp") + " = " +
-                    std::to_string(module.layout.dp) + ", got " + std::to_string(instances) +
+                "expected a divisor of " + KeyOf(module, cuts ? "layout.dp * cp" : "layout.dp") +
+                    " = " + std::to_string(module.layout.num_holders()) + ", got " +
+                    std::to_string(instances) +
                     (own.instances ? "" : "; " + own_key + " may state another number"));
 }
 
@@ -223,6 +225,17 @@ static void CheckSomeShards(const Config& config, Report& report) {
       "expected 1 without shard = \"data\", got " + std::to_string(config.optimizer.instances));
 }
 
+/// Checks that its kind can cut its rows over cp.
+static void CheckContext(const ModuleConfig& module, Report& report) {
+  const std::string key = KeyOf(module, "layout.cp");
+  if (module.inline_in || module.layout.cp == 1 || !report.Good({key})) return;
+  const std::int64_t most = module.model->most_context_parts();
+  report.Expect(module.layout.cp <= most, {key},
+                "expected at most " + std::to_string(most) +
+                    ", the parts that a sample or an item can be cut into, got " +
+                    std::to_string(module.layout.cp));
+}
+
 void CheckModules(const Config& config, Report& report) {
   CheckSomeShards(config, report);
   for (const auto& module : config.modules) {
@@ -232,6 +245,7 @@ void CheckModules(const Config& config, Report& report) {
     ConfigModuleCheck check(config, module, report);
     module.model->Check(check);
     CheckStages(module, report);
+    CheckContext(module, report);
     CheckHasInput(module, report);
     CheckAdapters(module, report);
   }

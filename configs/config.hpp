@@ -227,6 +227,12 @@ const std::string& ToString(ScheduleKind kind);
 /// Returns the kind of that word, if there is one.
 std::optional<ScheduleKind> ScheduleKindOf(std::string_view word);
 
+/// How ranks along cp get the keys and values of each other's tokens.
+enum class ContextExchange {
+  kRing,   ///< one part after the other, from neighbour to neighbour, while they compute
+  kGather  ///< all at once
+};
+
 struct ScheduleConfig {
   ScheduleKind kind = ScheduleKind::k1F1B;
   std::int64_t chunks = 0;            ///< interleaved, csv: stages per rank; 0 = 2 and 1
@@ -235,6 +241,7 @@ struct ScheduleConfig {
   std::int64_t micro_batch_size = 1;  ///< samples per language-model replica and microbatch
   std::int64_t microbatches = 1;      ///< per step
   std::int64_t window = 0;            ///< colocated: microbatches per encoder pass; 0 = "step"
+  ContextExchange context_exchange = ContextExchange::kRing;
   friend bool operator==(const ScheduleConfig&, const ScheduleConfig&) = default;
 };
 

@@ -93,7 +93,10 @@ std::vector<KeySpec> RunKeys() {  // NOLINT(readability-function-size): a table
         "clear it; both in one file have to agree."},
        {"window", &ScheduleConfig::window, kWindow, Unit{"microbatches"},
         "Colocated edges: microbatches in one pass of the encoder, \"step\" for all of them; at "
-        "most `microbatches`."}});
+        "most `microbatches`."},
+       {"context_exchange", &ScheduleConfig::context_exchange, Words{"ring", "gather"}, kRounding,
+        "With cp above 1, how keys and values reach the other ranks: \"ring\" from neighbour to "
+        "neighbour while they compute, \"gather\" all at once (docs/parallelism.md)."}});
   Add(keys, {"optimizer"},
       {{"kind", &OptimizerConfig::kind, Words{"adamw"},
         "The update rule: AdamW with decoupled weight decay."},

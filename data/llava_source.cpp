@@ -27,9 +27,18 @@ void RequireAnswers(const CountedSet& counted, std::int64_t context) {
                   std::to_string(context) + " tokens");
 }
 
+/// Returns whether a module at an end of an encoder's edges cuts rows over cp.
+bool CutsRows(const Config& config, const std::string& encoder) {
+  return std::ranges::any_of(config.edges, [&](const EdgeConfig& edge) {
+    return edge.from == encoder &&
+           (config.Find(edge.from)->layout.cp > 1 || config.Find(edge.to)->layout.cp > 1);
+  });
+}
+
 /// Fills tokens, labels and content, [B, T] with T the longest sample (at least 1), padded; and the
-/// table, with T rows per sample.
-void FillText(std::span<const NumberedSample> samples, std::int64_t pad, Inputs& inputs) {
+/// table, with T rows per sample if the layers compute the padding, too.
+void FillText(std::span<const NumberedSample> samples, std::int64_t pad, bool padded,
+              Inputs& inputs) {
   std::size_t num_tokens = 1;
   for (const NumberedSample& each : samples) {
     num_tokens = std::max(num_tokens, each.sample.tokens.size());
@@ -50,16 +59,23 @@ void FillText(std::span<const NumberedSample> samples, std::int64_t pad, Inputs&
               inputs.content.as<std::uint8_t>() + begin);
     inputs.num_tokens += std::ssize(sample.tokens);
     inputs.table.samples.push_back(samples[b].number);
-    inputs.table.rows.push_back(shape[1]);
+    inputs.table.rows.push_back(padded ? shape[1] : std::ssize(sample.tokens));
   }
 }
 
-/// Returns the rows that each sample takes from encoder `encoder`.
-RowTable EncoderRows(std::span<const NumberedSample> samples, std::size_t encoder) {
+/// Returns the rows that each sample takes from encoder `encoder`; with their places if an end of the
+/// edge cuts them.
+RowTable EncoderRows(std::span<const NumberedSample> samples, std::size_t encoder, bool cut) {
   RowTable table;
   for (const NumberedSample& each : samples) {
+    const std::vector<std::int64_t>& places = each.sample.positions[encoder];
     table.samples.push_back(each.number);
-    table.rows.push_back(std::ssize(each.sample.positions[encoder]));
+    table.rows.push_back(std::ssize(places));
+    if (!cut) continue;
+    table.lengths.push_back(std::ssize(each.sample.tokens));
+    for (std::size_t row = 0; row < places.size(); ++row) {
+      AppendRow(each.number, static_cast<std::int64_t>(row), places[row], table.runs);
+    }
   }
   return table;
 }
@@ -138,11 +154,11 @@ std::shared_ptr<const Inputs> LlavaSource::Load(const std::string& module, int d
   const Samples samples = SamplesOf(*found, dp, round, unit);
   auto inputs = std::make_shared<Inputs>();
   if (!reads_text) {
-    inputs->table = EncoderRows(samples, own);
+    inputs->table = EncoderRows(samples, own, CutsRows(config_, module));
     LoadItems(round, samples, own, *inputs);
     return inputs;
   }
-  FillText(samples, format_.tokenizer->pad(), *inputs);
+  FillText(samples, format_.tokenizer->pad(), found->layout.cp == 1, *inputs);
   for (std::size_t i = 0; i < encoders_.size(); ++i) {
     if (config_.FindEdge(encoders_[i]->name, module) == nullptr) continue;
     AddEdge(samples, i, *inputs);
@@ -183,7 +199,7 @@ Inputs LlavaSource::LoadWhole(const Round& round) {
   const std::int64_t num_samples = config_.samples_per_microbatch() * round.microbatches;
   const Samples samples = Build(round, 0, {{0, num_samples}});
   Inputs inputs;
-  FillText(samples, format_.tokenizer->pad(), inputs);
+  FillText(samples, format_.tokenizer->pad(), /*padded=*/true, inputs);
   for (std::size_t i = 0; i < encoders_.size(); ++i) {
     AddEdge(samples, i, inputs);
     LoadItems(round, samples, i, inputs);
@@ -272,7 +288,7 @@ void LlavaSource::AddEdge(const Samples& samples, std::size_t encoder, Inputs& i
   if (encoders_[encoder]->model->tile_side() > 0) {
     inputs.newlines[name] = InBatch(samples, &Sample::newlines, encoder, num_tokens);
   }
-  inputs.expected[name] = EncoderRows(samples, encoder);
+  inputs.expected[name] = EncoderRows(samples, encoder, CutsRows(config_, name));
 }
 
 void LlavaSource::LoadItems(const Round& round, const Samples& samples, std::size_t encoder,

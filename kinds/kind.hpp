@@ -28,6 +28,7 @@
 #include "kinds/parameter.hpp"
 #include "kinds/work.hpp"
 #include "layout/route.hpp"
+#include "layout/row_table.hpp"
 
 namespace troupe {
 
@@ -253,6 +254,10 @@ class ModelConfig {
   /// Returns whether its body cuts the rows between the linears of its layers over tp where the group
   /// says so (modules/torch/sequence_rows.hpp). Then gradients of Cut::kNone are partial in layers.
   virtual bool cuts_rows() const { return false; }
+  /// Returns how its rows are cut over `cp` ranks, as a source of an edge and as its end.
+  virtual RowCut CutOver(int cp) const { return {RowCut::By::kItems, cp, rows_per_item()}; }
+  /// Returns the largest cp that it allows.
+  virtual std::int64_t most_context_parts() const { return 1; }
   /// Returns whether it has parameters of Cut::kSummed.
   virtual bool sums_over_tp() const { return false; }
   /// Returns whether the first and the last stage, if distinct, each hold a copy of the embedding.

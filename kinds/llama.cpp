@@ -275,7 +275,7 @@ std::int64_t LlamaConfig::KeptElements(const StagePlace& stage, const RankWork& 
   const std::int64_t head = stage.last ? 2 * hidden : 0;
   const std::int64_t row =
       stage.layers.size() * work.KeptOfRow(hidden, attention, outputs, mlp) + head;
-  return work.samples * context * row;
+  return work.samples * CeilDivide(context, work.cp) * row;
 }
 
 }  // namespace troupe

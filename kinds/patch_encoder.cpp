@@ -212,6 +212,25 @@ void PatchEncoder::Check(ModuleCheck& check) const {
                      std::to_string(feature_layer));
 }
 
+std::vector<std::int64_t> PatchEncoder::TokensOf(int parts, int part) const {
+  const std::int64_t inner = num_inner_tokens();
+  const Interval rows = PartOf(rows_per_square(), parts, part);
+  std::vector<std::int64_t> tokens;
+  for (std::int64_t token = 0; part == 0 && token < inner; ++token) tokens.push_back(token);
+  for (std::int64_t row = rows.begin; row < rows.end; ++row) {
+    if (joined == 1) {
+      tokens.push_back(inner + row);
+      continue;
+    }
+    const std::int64_t squares = grid() / joined;
+    const std::int64_t corner = row / squares * joined * grid() + row % squares * joined;
+    for (std::int64_t patch = 0; patch < joined * joined; ++patch) {
+      tokens.push_back(inner + corner + patch / joined * grid() + patch % joined);
+    }
+  }
+  return tokens;
+}
+
 bool PatchEncoder::JoinRows(std::int64_t side) {
   joined = side;
   return true;
@@ -288,7 +307,7 @@ std::int64_t PatchEncoder::KeptElements(const StagePlace& stage, const RankWork&
   const std::int64_t outputs = CeilDivide(hidden, work.tp);
   const std::int64_t mlp = CeilDivide(2 * mlp_hidden, work.tp);
   const std::int64_t norm = stage.last && final_norm ? hidden : 0;
-  return work.samples * most_length() * sequence_length() *
+  return work.samples * most_length() * CeilDivide(sequence_length(), work.cp) *
          (stage.layers.size() * work.KeptOfRow(hidden, attention, outputs, mlp) + norm);
 }
 

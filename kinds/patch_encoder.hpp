@@ -3,6 +3,9 @@
 // differences.
 #pragma once
 
+#include <algorithm>
+#include <vector>
+
 #include "kinds/kind.hpp"
 
 namespace troupe {
@@ -53,6 +56,13 @@ struct PatchEncoder : ModelConfig {
   std::unique_ptr<const Field> field() const override;
   ImageRecipe* images() override { return &image_recipe; }
   bool JoinRows(std::int64_t side) override;
+  /// Returns the tokens of an image that rank `part` of `parts` along cp has, in the order of its
+  /// rows: those of the part of the rows that leave. Tokens that do not leave are first, with part 0.
+  std::vector<std::int64_t> TokensOf(int parts, int part) const;
+  /// Returns the number of tokens that do not leave.
+  std::int64_t num_inner_tokens() const {
+    return sequence_length() - rows_per_square() * joined * joined;
+  }
   /// Returns the number of rows that leave for a square.
   virtual std::int64_t rows_per_square() const { return num_patches() / (joined * joined); }
   std::int64_t RowsOf(std::int64_t length) const override { return length * rows_per_square(); }
@@ -67,6 +77,10 @@ struct PatchEncoder : ModelConfig {
   }
   ExtraCosts extra_costs() const override;
   bool cuts_rows() const override { return true; }
+  RowCut CutOver(int cp) const override {
+    return {RowCut::By::kItems, cp, std::max<std::int64_t>(1, rows_per_square())};
+  }
+  std::int64_t most_context_parts() const override { return rows_per_square(); }
   bool AllowsTp(int tp) const override { return heads % tp == 0 && mlp_hidden % tp == 0; }
   /// Adds the layers of the stage, and the final norm.
   void AddParameters(const StagePlace& stage, ParameterList& list) const override;

@@ -159,7 +159,15 @@ std::vector<int> Grid::StageRanks(int pp, int dp) const {
   return ranks;
 }
 
-int Grid::Leader(int pp, int dp) const { return RankAt({.tp = 0, .cp = 0, .dp = dp, .pp = pp}); }
+int Grid::Leader(int pp, int dp, int cp) const {
+  return RankAt({.tp = 0, .cp = cp, .dp = dp, .pp = pp});
+}
+
+std::vector<int> Grid::Leaders(int pp, int dp) const {
+  std::vector<int> leaders;
+  for (int cp = 0; cp < layout_.cp; ++cp) leaders.push_back(Leader(pp, dp, cp));
+  return leaders;
+}
 
 std::string ToString(Placement placement) {
   static constexpr std::array<const char*, 3> kWords = {"disjoint", "colocated", "inline"};

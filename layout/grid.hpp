@@ -25,6 +25,15 @@ inline constexpr AxisOrder kDefaultAxisOrder = {Axis::kTensor, Axis::kContext, A
 /// "tp", "cp", "dp", "pp".
 std::string ToString(Axis axis);
 
+/// The position of a rank in its module's grid.
+struct Coordinates {
+  int tp = 0;
+  int cp = 0;
+  int dp = 0;
+  int pp = 0;
+  friend bool operator==(const Coordinates&, const Coordinates&) = default;
+};
+
 /// The parallel sizes of one module. `ep` divides tp*cp*dp for experts and adds no ranks.
 struct Layout {
   int tp = 1;
@@ -36,6 +45,14 @@ struct Layout {
 
   bool cuts_rows() const { return sp && tp > 1; }
   int num_ranks() const { return tp * cp * pp * dp; }
+  /// Ranks that hold the same parameters: those along dp and cp, cp fastest. They add up gradients.
+  int num_holders() const { return dp * cp; }
+  int HolderAt(const Coordinates& at) const { return at.dp * cp + at.cp; }
+  Coordinates WithHolder(Coordinates at, int holder) const {
+    at.dp = holder / cp;
+    at.cp = holder % cp;
+    return at;
+  }
   int size(Axis axis) const;
   friend bool operator==(const Layout&, const Layout&) = default;
 };
@@ -43,15 +60,6 @@ struct Layout {
 /// "tp2 pp2": only the sizes above 1, "1 rank" when there is none. " without sp" follows where that is
 /// off.
 std::string ToString(const Layout& layout);
-
-/// The position of a rank in its module's grid.
-struct Coordinates {
-  int tp = 0;
-  int cp = 0;
-  int dp = 0;
-  int pp = 0;
-  friend bool operator==(const Coordinates&, const Coordinates&) = default;
-};
 
 /// One module's ranks as a Cartesian product. Immutable.
 class Grid {
@@ -72,8 +80,10 @@ class Grid {
 
   /// The tp x cp ranks of stage `pp` of replica `dp`, tp fastest: they run one pass together.
   std::vector<int> StageRanks(int pp, int dp) const;
-  /// The rank at tp = cp = 0 of that stage and replica. It represents the shard at a boundary.
-  int Leader(int pp, int dp) const;
+  /// The rank at tp = 0 of that stage, replica and part along cp. It represents the shard at a boundary.
+  int Leader(int pp, int dp, int cp = 0) const;
+  /// Those of all parts.
+  std::vector<int> Leaders(int pp, int dp) const;
 
  private:
   Layout layout_;

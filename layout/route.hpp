@@ -17,6 +17,7 @@ struct Interval {
 
   std::int64_t size() const { return end - begin; }
   bool empty() const { return begin == end; }
+  bool Contains(std::int64_t i) const { return begin <= i && i < end; }
   friend bool operator==(const Interval&, const Interval&) = default;
 };
 

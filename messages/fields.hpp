@@ -28,7 +28,8 @@ inline auto Fields(NoFields&) { return std::tie(); }
 inline auto Fields(Failure& x) { return std::tie(x.kind, x.text, x.actors); }
 inline auto Fields(UnitPlace& x) { return std::tie(x.step, x.number, x.window); }
 inline auto Fields(Interval& x) { return std::tie(x.begin, x.end); }
-inline auto Fields(RowTable& x) { return std::tie(x.samples, x.rows); }
+inline auto Fields(RowRun& x) { return std::tie(x.sample, x.first, x.count, x.place); }
+inline auto Fields(RowTable& x) { return std::tie(x.samples, x.rows, x.lengths, x.runs); }
 inline auto Fields(FieldItems& x) { return std::tie(x.values, x.lengths); }
 inline auto Fields(ReplacedItem& x) { return std::tie(x.train, x.row, x.file, x.line); }
 inline auto Fields(Inputs& x) {

@@ -87,16 +87,18 @@ inline auto Fields(SpawnStage& x) { return std::tie(x.stage, x.dp, x.devices, x.
 struct SpawnDestinationLeader {
   int link = 0;  ///< index in StageGraph::links
   int dp = 0;
+  int part = 0;  ///< along cp
   Downstream stage;
 };
-inline auto Fields(SpawnDestinationLeader& x) { return std::tie(x.link, x.dp, x.stage); }
+inline auto Fields(SpawnDestinationLeader& x) { return std::tie(x.link, x.dp, x.part, x.stage); }
 
 struct SpawnSourceLeader {
   int link = 0;
   int dp = 0;
-  std::map<int, DestinationLeader> peers;  ///< by destination replica
+  int part = 0;
+  std::map<int, DestinationLeader> peers;  ///< by destination shard
 };
-inline auto Fields(SpawnSourceLeader& x) { return std::tie(x.link, x.dp, x.peers); }
+inline auto Fields(SpawnSourceLeader& x) { return std::tie(x.link, x.dp, x.part, x.peers); }
 
 struct SpawnPhase {
   int link = 0;

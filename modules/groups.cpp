@@ -25,10 +25,10 @@ void ForEachShard(const ModuleConfig& module, Visit visit) {
   }
 }
 
-/// `count` coordinates from `at` on along one axis, `step` apart.
-std::vector<Coordinates> Along(Coordinates at, int Coordinates::*axis, int count, int step = 1) {
+/// `count` coordinates from `at` on along one axis.
+std::vector<Coordinates> Along(Coordinates at, int Coordinates::*axis, int count) {
   std::vector<Coordinates> members;
-  for (int i = 0; i < count; ++i, at.*axis += step) members.push_back(at);
+  for (int i = 0; i < count; ++i, ++(at.*axis)) members.push_back(at);
   return members;
 }
 
@@ -96,14 +96,20 @@ void GroupTable::JoinAll(const Peers& peers) {
   const int sharing = KeyValueSharing(module);
   const bool tied = module.head_tied_across_stages();
   ForEachShard(module, [&](const Coordinates& at) {
-    const auto join = [&](const char* kind, View view, int Coordinates::*axis, int count,
-                          int step = 1) { Join(peers, kind, view, Along(at, axis, count, step)); };
+    const auto join = [&](const char* kind, View view, int Coordinates::*axis, int count) {
+      Join(peers, kind, view, Along(at, axis, count));
+    };
+    const int holder = layout.HolderAt(at);
+    const auto join_holders = [&](const char* kind, View view, int count, int step) {
+      std::vector<Coordinates> members;
+      for (int i = 0; i < count; ++i) members.push_back(layout.WithHolder(at, holder + i * step));
+      Join(peers, kind, view, members);
+    };
     if (at.tp == 0) join("tensor", &ShardGroups::tensor, &Coordinates::tp, layout.tp);
     const int shards = peers.sharding.shards;
-    if (at.dp < shards) {
-      join("data", &ShardGroups::data, &Coordinates::dp, peers.sharding.instances, shards);
-    }
-    if (at.dp % shards == 0) join("shards", &ShardGroups::shards, &Coordinates::dp, shards);
+    if (at.cp == 0) join("context", &ShardGroups::context, &Coordinates::cp, layout.cp);
+    if (holder < shards) join_holders("data", &ShardGroups::data, peers.sharding.instances, shards);
+    if (holder % shards == 0) join_holders("shards", &ShardGroups::shards, shards, 1);
     if (at.tp % sharing == 0) {
       join("key-value", &ShardGroups::key_value, &Coordinates::tp, sharing);
     }
@@ -120,7 +126,9 @@ void GroupTable::JoinAll(const Peers& peers) {
 }
 
 std::optional<Lane> GroupTable::LaneOf(View view) {
-  if (view == &ShardGroups::data || view == &ShardGroups::shards) return std::nullopt;
+  if (view == &ShardGroups::data || view == &ShardGroups::shards || view == &ShardGroups::context) {
+    return std::nullopt;
+  }
   // Passes need the sums of a tensor group at once; all others are of gradients.
   return view == &ShardGroups::tensor ? Lane::kCompute : Lane::kCollectives;
 }

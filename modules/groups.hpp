@@ -25,11 +25,12 @@ namespace troupe {
 
 /// The views that one shard has of its groups; a shard without peers has a group of one.
 struct ShardGroups {
-  std::unique_ptr<Communicator> tensor;  ///< the tp ranks of its stage and replica
-  /// The replicas of its stage and tp rank that update the same parameters: all of them unless
-  /// optimizer.shard = "data", else one of each instance.
+  std::unique_ptr<Communicator> tensor;   ///< the tp ranks of its stage, replica and cp
+  std::unique_ptr<Communicator> context;  ///< the cp ranks of its stage, replica and tp
+  /// The holders of the parameters of its stage and tp rank, along dp and cp, that update the same ones:
+  /// all of them unless optimizer.shard = "data", else one of each instance.
   std::unique_ptr<Communicator> data;
-  std::unique_ptr<Communicator> shards;     ///< the replicas of its optimizer instance
+  std::unique_ptr<Communicator> shards;     ///< the holders of its optimizer instance
   std::unique_ptr<Communicator> key_value;  ///< with tp > kv_heads: the ranks that share its heads
   std::unique_ptr<Communicator> summed;     ///< the tp ranks again, for gradients of Cut::kSummed
   std::unique_ptr<Communicator> tied;       ///< with a tied head: [first stage, last stage]

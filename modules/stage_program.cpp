@@ -1,7 +1,5 @@
 #include "modules/stage_program.hpp"
 
-#include <numeric>
-
 #include "trace/clock.hpp"
 
 namespace troupe {
@@ -14,10 +12,6 @@ void StageProgram::Offload(StateMovedCallback done) {
 void StageProgram::Restore(bool /*moments*/, StateMovedCallback done) {
   const std::int64_t now_ns = NowNs();
   done({now_ns, now_ns, ""});
-}
-
-std::int64_t RowTable::num_rows() const {
-  return std::accumulate(rows.begin(), rows.end(), std::int64_t{0});
 }
 
 LossSums& LossSums::operator+=(const LossSums& other) {

@@ -10,20 +10,12 @@
 #include <vector>
 
 #include "layout/ids.hpp"
+#include "layout/row_table.hpp"
 #include "modules/work_queue.hpp"
 #include "trace/pass_record.hpp"
 #include "transport/buffer.hpp"
 
 namespace troupe {
-
-/// Which samples the rows of a tensor belong to, in row order. Travels with every activation, so
-/// that a row that arrives in the wrong place is noticed before it is trained on.
-struct RowTable {
-  std::vector<std::int64_t> samples;  ///< sample numbers: place in the microbatch (or window)
-  std::vector<std::int64_t> rows;     ///< rows of each, zero included
-  std::int64_t num_rows() const;
-  friend bool operator==(const RowTable&, const RowTable&) = default;
-};
 
 /// The items of a field in a batch, contiguous along dimension 0 (kinds/field.hpp).
 struct FieldItems {

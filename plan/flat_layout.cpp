@@ -32,7 +32,7 @@ BucketKey KeyOf(const ParameterSpec& spec, bool part_has_layers) {
 
 FlatLayout::FlatLayout(const std::vector<ParameterSpec>& specs, const ShardAddress& shard,
                        const Layout& layout, const StateSharding& sharding)
-    : sharding_(sharding), first_holder_(shard.cp == 0), replica_(shard.dp) {
+    : sharding_(sharding), holder_(layout.HolderAt({.cp = shard.cp, .dp = shard.dp})) {
   for (const ParameterSpec& spec : specs) {
     FlatParameter parameter{.spec = spec, .slice = SliceOf(spec, shard.tp, layout.tp)};
     parameter.size = NumElements(parameter.slice.shape);
@@ -64,7 +64,7 @@ void FlatLayout::AddBuckets() {
 
 void FlatLayout::PlaceParameters() {
   const std::int64_t shards = sharding_.shards;
-  const int index = sharding_.IndexOf(replica_);
+  const int index = sharding_.IndexOf(holder_);
   for (std::size_t b = 0; b < buckets_.size(); ++b) {
     FlatBucket& bucket = buckets_[b];
     std::int64_t end = num_trained_;
@@ -88,12 +88,11 @@ void FlatLayout::PlaceParameters() {
 }
 
 bool FlatLayout::ReportsFrozen(const FlatParameter& parameter) const {
-  return parameter.slice.owner && !parameter.spec.tied_copy && first_holder_ && replica_ == 0;
+  return parameter.slice.owner && !parameter.spec.tied_copy && holder_ == 0;
 }
 
 bool FlatLayout::ReportsOwn(const FlatParameter& parameter) const {
-  return parameter.slice.owner && !parameter.spec.tied_copy && first_holder_ &&
-         sharding_.InstanceOf(replica_) == 0;
+  return parameter.slice.owner && !parameter.spec.tied_copy && sharding_.InstanceOf(holder_) == 0;
 }
 
 }  // namespace troupe

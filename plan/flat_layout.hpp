@@ -82,8 +82,7 @@ class FlatLayout {
   void PlaceParameters();
 
   StateSharding sharding_;
-  bool first_holder_;  ///< of the ranks along cp
-  int replica_;
+  int holder_;
   std::vector<FlatParameter> parameters_;
   std::vector<FlatBucket> buckets_;
   std::int64_t num_frozen_ = 0;

@@ -181,6 +181,11 @@ std::vector<int> JobPlan::RanksOf(int stage, int dp) const {
   return grid.StageRanks(stages_[At(stage)].pp % grid.layout().pp, dp);
 }
 
+int JobPlan::LeaderRank(int stage, int dp, int part) const {
+  const Grid& grid = GridOfStage(stage);
+  return grid.Leader(stages_[At(stage)].pp % grid.layout().pp, dp, part);
+}
+
 std::vector<std::pair<int, int>> JobPlan::OffloadsOf(int module) const {
   std::vector<std::pair<int, int>> shards;
   if (OffloadOf(config_, *ModuleOf(module).config) == Offload::kNone) return shards;
@@ -198,20 +203,45 @@ std::int64_t JobPlan::RestoreAheadOf(const EdgePlan& edge) const {
   return ModuleOf(edge.from).config->offload_ahead.value_or(half);
 }
 
-ActorId JobPlan::ActorAt(int link, EdgeEnd end, int dp) const {
+ActorId JobPlan::ActorAt(int link, EdgeEnd end, int dp, int part) const {
   const StageLink& l = graph_.links()[At(link)];
   if (l.edge < 0) return StageActor(end == EdgeEnd::kSource ? l.to : l.from, dp);
   const EdgePlan& edge = edges_[At(l.edge)];
   if (edge.placement == Placement::kColocated) {
     return {.kind = ActorKind::kPhase, .link = link, .of = edge.name};
   }
-  return {.kind = ActorKind::kLeader, .end = end, .replica = dp, .link = link, .of = edge.name};
+  const int shard = dp * PartsAt(link, end) + part;
+  return {.kind = ActorKind::kLeader, .end = end, .replica = shard, .link = link, .of = edge.name};
 }
 
-int JobPlan::PlaceOf(int link) const {
-  const int to = graph_.links()[At(link)].to;
-  const auto& in = graph_.stages()[At(to)].in;
-  return static_cast<int>(std::ranges::find(in, link) - in.begin());
+int JobPlan::PartsAt(int link, EdgeEnd end) const {
+  const StageLink& l = graph_.links()[At(link)];
+  if (l.edge < 0 || edges_[At(l.edge)].placement != Placement::kDisjoint) return 1;
+  return GridOfStage(end == EdgeEnd::kSource ? l.from : l.to).layout().cp;
+}
+
+RowCut JobPlan::CutAt(int link, EdgeEnd end) const {
+  const StageLink& l = graph_.links()[At(link)];
+  const ModulePlan& module = ModuleOf(stages_[At(end == EdgeEnd::kSource ? l.from : l.to)].module);
+  RowCut cut = module.config->model->CutOver(module.grid.layout().cp);
+  if (cut.by == RowCut::By::kContext) return cut;
+  // Items are those of the module where the rows come from.
+  int from = l.from;
+  while (!graph_.stages()[At(from)].in.empty()) {
+    from = graph_.links()[At(graph_.stages()[At(from)].in.front())].from;
+  }
+  cut.item_rows = std::max<std::int64_t>(
+      1, ModuleOf(stages_[At(from)].module).config->model->CutOver(1).item_rows);
+  return cut;
+}
+
+int JobPlan::InputOf(int link) const {
+  int number = 0;
+  for (const int in : graph_.stages()[At(graph_.links()[At(link)].to)].in) {
+    if (in == link) break;
+    number += PartsAt(in, EdgeEnd::kDestination);
+  }
+  return number;
 }
 
 std::string JobPlan::StageName(int stage, int dp) const {

@@ -98,9 +98,10 @@ class JobPlan {
 
   const ModulePlan& ModuleOf(int module) const { return modules_[At(module)]; }
   const Grid& GridOfStage(int stage) const;
-  /// Returns the ranks of one replica of a stage, tp fastest. The boundary leader and the stage's
-  /// actor are on the first.
+  /// Returns the ranks of one replica of a stage, tp fastest. The stage's actor is on the first.
   std::vector<int> RanksOf(int stage, int dp) const;
+  /// Returns the rank of the boundary leader of a replica's part along cp.
+  int LeaderRank(int stage, int dp, int part) const;
   /// Returns (rank, stage) of every shard of the module that offloads its state; empty if none
   /// does.
   std::vector<std::pair<int, int>> OffloadsOf(int module) const;
@@ -120,9 +121,16 @@ class JobPlan {
   /// Returns the actor with which stage replica `dp`, at that end of the graph's link, exchanges
   /// activations and gradients: its leader or the phase at a boundary, else the stage at the other
   /// end.
-  ActorId ActorAt(int link, EdgeEnd end, int dp) const;
-  /// Returns the index of the graph's link among the incoming links of its destination stage.
-  int PlaceOf(int link) const;
+  /// A leader is that of the replica's `part` along cp.
+  ActorId ActorAt(int link, EdgeEnd end, int dp, int part = 0) const;
+  /// Returns how many of these actors a replica has at that end: one, or with leaders one for each part
+  /// along cp.
+  int PartsAt(int link, EdgeEnd end) const;
+  /// Returns how the module at that end of a boundary cuts its rows over cp.
+  RowCut CutAt(int link, EdgeEnd end) const;
+  /// Returns the number of the link's first input among those of its destination stage, where each of
+  /// PartsAt is one.
+  int InputOf(int link) const;
 
  private:
   void AddModules();

@@ -17,10 +17,11 @@ std::int64_t ElementsOf(const Config& config, const StagePart& part, RankWork wo
   if (part.newline) return 0;
   if (part.is_projector()) {
     const ModelConfig& from = *FindModule(config, part.edge->from).model;
-    return work.samples * from.rows_per_item() *
+    return work.samples * CeilDivide(from.rows_per_item(), work.cp) *
            KeptByProjector(ProjectorShapeOf(config, *part.edge), work.tp);
   }
   work.recompute = part.module->recompute;
+  if (part.module->inline_in) work.cp = 1;
   return part.module->model->KeptElements(PlaceOf(*part.module, part.pp), work);
 }
 
@@ -30,6 +31,7 @@ std::int64_t ActivationElements(const Config& config, const ModuleConfig& module
   const auto replicas = static_cast<std::int64_t>(module.layout.dp);
   const RankWork work = {.samples = CeilDivide(config.samples_per_microbatch(), replicas),
                          .tp = module.layout.tp,
+                         .cp = module.layout.cp,
                          .cuts_rows = module.layout.cuts_rows()};
   std::int64_t elements = 0;
   for (const StagePart& part : StageParts(config, module.name, pp)) {

@@ -32,12 +32,12 @@ OptimizerSettings SettingsOf(const Config& config, const std::string& part) {
 }
 
 StateSharding ShardingOf(const Config& config, const ModuleConfig& module) {
-  const int replicas = module.layout.dp;
+  const int holders = module.layout.num_holders();
   const OptimizerConfig& all = config.optimizer;
   const bool shards = module.optimizer.shard.value_or(all.shard) == OptimizerShard::kData;
-  if (!shards || !module.model->computes()) return {1, replicas};
+  if (!shards || !module.model->computes()) return {1, holders};
   const auto instances = static_cast<int>(module.optimizer.instances.value_or(all.instances));
-  return {replicas / instances, instances};
+  return {holders / instances, instances};
 }
 
 double WeightDecayOf(const Config& config, const ParameterSpec& spec) {

@@ -25,14 +25,14 @@ struct OptimizerSettings {
 /// std::invalid_argument if there is no such part.
 OptimizerSettings SettingsOf(const Config& config, const std::string& part);
 
-/// How the replicas of a module divide the state of its optimizer. An instance holds all of the
-/// state once; replica dp is in instance dp / shards.
+/// How the holders of a module's parameters (Layout::num_holders) divide the state of its optimizer. An
+/// instance holds all of the state once; holder n is in instance n / shards.
 struct StateSharding {
-  int shards = 1;     ///< replicas of an instance, each with one part
-  int instances = 1;  ///< replicas with the same part
+  int shards = 1;     ///< holders of an instance, each with one part
+  int instances = 1;  ///< holders with the same part
 
-  int IndexOf(int dp) const { return dp % shards; }
-  int InstanceOf(int dp) const { return dp / shards; }
+  int IndexOf(int holder) const { return holder % shards; }
+  int InstanceOf(int holder) const { return holder / shards; }
 };
 StateSharding ShardingOf(const Config& config, const ModuleConfig& module);
 

@@ -31,7 +31,8 @@ struct ActorId {
   ActorKind kind = ActorKind::kOther;
   EdgeEnd end = EdgeEnd::kNone;  ///< kLeader
   int stage = -1;                ///< StageGraph's number; kFeed: the first of its module
-  int replica = -1;
+  int replica =
+      -1;         ///< kLeader: the number of its shard, dp * cp of the module + its place along cp
   int rank = -1;  ///< kDevice
   int set = -1;   ///< kLockStep: the set of ranks; -1: one replica of `stage`
   int link = -1;  ///< kLeader, kPhase: StageGraph's number

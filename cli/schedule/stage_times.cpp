@@ -41,6 +41,7 @@ std::string WhyOtherTimes(const Config& run, const ModuleConfig& there, const Co
                           const ModuleConfig& here) {
   const std::string& name = here.name;
   std::string why = Differs(name, "tp ", "", there.layout.tp, here.layout.tp);
+  if (why.empty()) why = Differs(name, "cp ", "", there.layout.cp, here.layout.cp);
   if (why.empty()) why = Differs(name, "", " stages", there.num_stages(), here.num_stages());
   if (why.empty()) {
     why = Differs(name, "", " samples per replica and microbatch", SamplesOf(run, there),
@@ -95,7 +96,7 @@ StagePassTimes TimeOf(const Config& config, const ModuleConfig& module, int pp) 
             Ns(stated->backward_ms * share * stated->weight_share)};
   }
   const PassFlops flops = StageFlops(config, module.name, pp, MicrobatchOf(config, module));
-  const double flops_per_ms = kFlopsPerSecond * 1e-3 * module.layout.tp;
+  const double flops_per_ms = kFlopsPerSecond * 1e-3 * module.layout.tp * module.layout.cp;
   return {Ns(flops.forward / flops_per_ms), Ns(flops.backward / flops_per_ms),
           Ns(flops.weights / flops_per_ms)};
 }

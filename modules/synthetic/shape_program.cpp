@@ -16,7 +16,7 @@ ForwardResult ShapeProgram::Forward(const ForwardPass& pass) {
   for (const Buffer& input : pass.inputs) rows.push_back(input.num_rows());
   if (rows.empty()) {
     if (!pass.data) throw std::invalid_argument("a source stage got no inputs");
-    rows.push_back(pass.data->table.num_rows());
+    rows.push_back(CutTable(pass.data->table, shape_.cut, shape_.part).num_rows());
   }
   ForwardResult result;
   result.outputs.assign(shape_.links_out, Zeros(rows.front()));

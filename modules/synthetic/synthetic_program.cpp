@@ -62,12 +62,13 @@ SyntheticProgram::SyntheticProgram(ShardAddress shard, const SyntheticConfig& co
       gradient_(Scalar(0.0)) {}
 
 Buffer SyntheticProgram::SourceRows(const RowTable& table) const {
-  Buffer rows = Buffer::Allocate({table.num_rows(), config_.hidden}, DType::kFloat64);
+  const RowTable own = CutTable(table, shape_.cut, shape_.part);
+  Buffer rows = Buffer::Allocate({own.num_rows(), config_.hidden}, DType::kFloat64);
   double* out = rows.as<double>();
-  for (std::size_t i = 0; i < table.samples.size(); ++i) {
-    for (std::int64_t row = 0; row < table.rows[i]; ++row) {
+  for (const RowRun& run : RunsOf(own)) {
+    for (std::int64_t row = run.first; row < run.first + run.count; ++row) {
       for (std::int64_t h = 0; h < config_.hidden; ++h) {
-        *out++ = static_cast<double>(1 + table.samples[i] * 64 + row * 8 + h);
+        *out++ = static_cast<double>(1 + run.sample * 64 + row * 8 + h);
       }
     }
   }
@@ -210,7 +211,9 @@ SyntheticShape SyntheticShapeOf(const Config& config, const ShardAddress& shard)
   const bool last = shard.pp == module.num_stages() - 1;
   return {.links_out = last ? OutgoingEdges(config, module.name).size() : 1,
           .trains = StageTrains(config, module.name, shard.pp),
-          .in_carries_gradient = InputsWithGradients(config, module.name, shard.pp)};
+          .in_carries_gradient = InputsWithGradients(config, module.name, shard.pp),
+          .cut = module.model->CutOver(module.layout.cp),
+          .part = shard.cp};
 }
 
 ProgramFactory MakeSyntheticPrograms(

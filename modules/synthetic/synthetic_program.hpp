@@ -24,6 +24,8 @@ struct SyntheticShape {
   std::size_t links_out = 0;
   bool trains = true;
   std::vector<bool> in_carries_gradient;  ///< by incoming link
+  RowCut cut = {};                        ///< of a source's rows
+  int part = 0;                           ///< along cp
 };
 
 /// The shape of one shard of a module of any kind. An inline encoder adds no link.

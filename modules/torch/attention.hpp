@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <torch/types.h>
 #include <utility>
 
@@ -30,6 +31,9 @@ struct AttentionPlan : torch::CustomClassHolder {
 };
 
 using AttentionPlanPtr = c10::intrusive_ptr<AttentionPlan>;
+
+/// Rows q, k, v of some tokens to the rows of their heads.
+using AttendFunction = std::function<at::Tensor(const at::Tensor& qkv)>;
 
 /// softmax(q k^T / sqrt(head_dim)) v. `qkv` [sequences * length, (heads + 2 kv_heads) * head_dim]
 /// is all q heads, then all k, then all v; returns [sequences * length, heads * head_dim].

@@ -157,32 +157,48 @@ void ScoreGradientsPortably(const at::Tensor& scores, const at::Tensor& gradient
 
 }  // namespace
 
-AttentionOutput AttendInBlocks(const AttentionHeads& heads, const BlockPlan& plan) {
-  const at::TensorOptions options = heads.q.options();
-  const at::Tensor maxima = at::full({heads.q.size(0), heads.q.size(1)}, kHiddenScore, options);
-  const at::Tensor sums = at::zeros_like(maxima);
-  const at::Tensor out = at::zeros_like(heads.q);
+RunningAttention::RunningAttention(const at::Tensor& q)
+    : q_(q),
+      maxima_(at::full({q.size(0), q.size(1)}, kHiddenScore, q.options())),
+      sums_(at::zeros_like(maxima_)),
+      out_(at::zeros_like(q)) {}
+
+void RunningAttention::See(std::int64_t first, std::int64_t count, const at::Tensor& k,
+                           const at::Tensor& v, const BlockPlan& plan) {
+  const auto rows = [=](const at::Tensor& of) { return of.narrow(1, first, count); };
+  const AttentionHeads heads{rows(q_), k, v};
+  const at::Tensor maxima = rows(maxima_);
+  const at::Tensor sums = rows(sums_);
+  const at::Tensor out = rows(out_);
+  const at::TensorOptions options = q_.options();
   const Blocks blocks(heads, plan);
   const at::Tensor buffer = blocks.Buffer(options);
   blocks.ForEach([&](const Block& block) {
     at::Tensor scores = block.In(buffer);
-    at::bmm_out(scores, block.RowsOf(heads.q), block.KeysOf(heads.k).transpose(1, 2));
+    at::bmm_out(scores, block.RowsOf(heads.q), block.KeysOf(k).transpose(1, 2));
     if (plan.portable) {
       AddScoresPortably(scores, block, blocks.Hidden(block, options), maxima, sums, out);
     } else {
       AddScores(scores, block, plan, maxima, sums, out);
     }
-    block.RowsOf(out).baddbmm_(scores, block.KeysOf(heads.v));
+    block.RowsOf(out).baddbmm_(scores, block.KeysOf(v));
   });
-  return {out.div_(sums.unsqueeze(2)), sums.log().add_(maxima)};
 }
 
-AttentionHeads AttendInBlocksGradients(const AttentionHeads& heads, const at::Tensor& log_sums,
-                                       const at::Tensor& gradient, const at::Tensor& dots,
-                                       const BlockPlan& plan) {
+AttentionOutput RunningAttention::Finish() {
+  return {out_.div_(sums_.unsqueeze(2)), sums_.log().add_(maxima_)};
+}
+
+AttentionOutput AttendInBlocks(const AttentionHeads& heads, const BlockPlan& plan) {
+  RunningAttention attention(heads.q);
+  attention.See(0, heads.q.size(1), heads.k, heads.v, plan);
+  return attention.Finish();
+}
+
+void AddAttentionGradients(const AttentionHeads& heads, const at::Tensor& log_sums,
+                           const at::Tensor& gradient, const at::Tensor& dots,
+                           const BlockPlan& plan, const AttentionHeads& sums) {
   const at::TensorOptions options = heads.q.options();
-  const AttentionHeads sums = {at::zeros_like(heads.q), at::zeros_like(heads.k),
-                               at::zeros_like(heads.v)};
   const Blocks blocks(heads, plan);
   const at::Tensor buffer = blocks.Buffer(options);
   const at::Tensor gradient_buffer = at::empty_like(buffer);
@@ -204,7 +220,6 @@ AttentionHeads AttendInBlocksGradients(const AttentionHeads& heads, const at::Te
     block.KeysOf(sums.k).baddbmm_(score_gradients.transpose(1, 2), q);
     block.KeysOf(sums.v).baddbmm_(scores.transpose(1, 2), rows);
   });
-  return sums;
 }
 
 }  // namespace troupe

@@ -20,12 +20,30 @@ struct AttentionOutput {
   at::Tensor log_sums;  ///< [B, rows of q]: log of the sum of exponentials of a row's scores
 };
 
+/// Attention of some rows to keys that come in several parts.
+class RunningAttention {
+ public:
+  explicit RunningAttention(const at::Tensor& q);
+  /// Rows [first, first + count) of q see the keys k, v [B, keys, D], too. With plan.causal the first
+  /// of these rows is at the first of the keys.
+  void See(std::int64_t first, std::int64_t count, const at::Tensor& k, const at::Tensor& v,
+           const BlockPlan& plan);
+  /// Every row must have seen a key. Called once.
+  AttentionOutput Finish();
+
+ private:
+  at::Tensor q_;
+  at::Tensor maxima_;  ///< [B, rows]: of the scores so far
+  at::Tensor sums_;    ///< [B, rows]: of their exponentials less the maximum
+  at::Tensor out_;     ///< as q, to be divided by the sums
+};
+
 AttentionOutput AttendInBlocks(const AttentionHeads& heads, const BlockPlan& plan);
 
-/// Gradients of q, k and v. `gradient` is that of the output, as q; `dots` [B, rows of q] are the
-/// sums over D of the output times its gradient.
-AttentionHeads AttendInBlocksGradients(const AttentionHeads& heads, const at::Tensor& log_sums,
-                                       const at::Tensor& gradient, const at::Tensor& dots,
-                                       const BlockPlan& plan);
+/// Adds to `sums` the gradients of q, k and v. `gradient` is that of the output, as q; `dots` [B, rows
+/// of q] are the sums over D of the output times its gradient.
+void AddAttentionGradients(const AttentionHeads& heads, const at::Tensor& log_sums,
+                           const at::Tensor& gradient, const at::Tensor& dots,
+                           const BlockPlan& plan, const AttentionHeads& sums);
 
 }  // namespace troupe

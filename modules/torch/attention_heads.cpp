@@ -34,14 +34,17 @@ Part Queries(const AttentionPlan& plan) {
   return part;
 }
 
-Part Keys(const AttentionPlan& plan) {
-  Part part = PartOf(plan, plan.row_width(), plan.heads, plan.kv_heads);
+/// Of rows that have `before` heads before the keys.
+Part Keys(const AttentionPlan& plan, std::int64_t before) {
+  const std::int64_t width = (before + 2 * plan.kv_heads) * plan.head_dim;
+  Part part = PartOf(plan, width, before, plan.kv_heads);
   part.turns = plan.cosine.defined();
   return part;
 }
 
-Part Values(const AttentionPlan& plan) {
-  return PartOf(plan, plan.row_width(), plan.heads + plan.kv_heads, plan.kv_heads);
+Part Values(const AttentionPlan& plan, std::int64_t before) {
+  const std::int64_t width = (before + 2 * plan.kv_heads) * plan.head_dim;
+  return PartOf(plan, width, before + plan.kv_heads, plan.kv_heads);
 }
 
 Part Outputs(const AttentionPlan& plan) {
@@ -123,17 +126,36 @@ void TurnHeads(const at::Tensor& heads, const AttentionPlan& plan, double direct
 }
 
 AttentionHeads HeadsOf(const at::Tensor& qkv, const AttentionPlan& plan) {
-  return {Gather(qkv, plan, Queries(plan)), Gather(qkv, plan, Keys(plan)),
-          Gather(qkv, plan, Values(plan))};
+  return {QueryHeads(qkv, plan), Gather(qkv, plan, Keys(plan, plan.heads)),
+          Gather(qkv, plan, Values(plan, plan.heads))};
+}
+
+at::Tensor QueryHeads(const at::Tensor& qkv, const AttentionPlan& plan) {
+  return Gather(qkv, plan, Queries(plan));
+}
+
+KeyValues KeyValueHeads(const at::Tensor& rows, const AttentionPlan& plan) {
+  return {Gather(rows, plan, Keys(plan, 0)), Gather(rows, plan, Values(plan, 0))};
+}
+
+void PutQueryGradients(const at::Tensor& gradients, const AttentionPlan& plan,
+                       const at::Tensor& qkv) {
+  Scatter(gradients, plan, Queries(plan), qkv);
+}
+
+void PutKeyValueGradients(const KeyValues& gradients, const AttentionPlan& plan,
+                          const at::Tensor& rows) {
+  Scatter(gradients.k, plan, Keys(plan, 0), rows);
+  Scatter(gradients.v, plan, Values(plan, 0), rows);
 }
 
 at::Tensor RowGradients(const AttentionHeads& gradients, const AttentionPlan& plan,
                         at::ScalarType type) {
   const at::Tensor rows = at::empty({plan.sequences * plan.length, plan.row_width()},
                                     gradients.q.options().dtype(type));
-  Scatter(gradients.q, plan, Queries(plan), rows);
-  Scatter(gradients.k, plan, Keys(plan), rows);
-  Scatter(gradients.v, plan, Values(plan), rows);
+  PutQueryGradients(gradients.q, plan, rows);
+  Scatter(gradients.k, plan, Keys(plan, plan.heads), rows);
+  Scatter(gradients.v, plan, Values(plan, plan.heads), rows);
   return rows;
 }
 
@@ -156,8 +178,12 @@ at::Tensor OutputDots(const at::Tensor& rows, const at::Tensor& gradients,
 at::Tensor OutputRows(const at::Tensor& heads, const AttentionPlan& plan, at::ScalarType type) {
   const at::Tensor rows = at::empty({plan.sequences * plan.length, plan.heads * plan.head_dim},
                                     heads.options().dtype(type));
-  Scatter(heads, plan, Outputs(plan), rows);
+  PutOutputs(heads, plan, rows);
   return rows;
+}
+
+void PutOutputs(const at::Tensor& heads, const AttentionPlan& plan, const at::Tensor& rows) {
+  Scatter(heads, plan, Outputs(plan), rows);
 }
 
 }  // namespace troupe

@@ -23,6 +23,20 @@ void TurnHeads(const at::Tensor& heads, const AttentionPlan& plan, double direct
 /// The heads of rows `qkv` [sequences * length, row_width]: q and k turned where the plan has
 /// tables, and q scaled by 1 / sqrt(D), so that scores need no scale.
 AttentionHeads HeadsOf(const at::Tensor& qkv, const AttentionPlan& plan);
+/// Its q alone.
+at::Tensor QueryHeads(const at::Tensor& qkv, const AttentionPlan& plan);
+/// Its k and v alone, of rows [sequences * length, 2 * kv_heads * D] that have no others.
+struct KeyValues {
+  at::Tensor k;
+  at::Tensor v;
+};
+KeyValues KeyValueHeads(const at::Tensor& rows, const AttentionPlan& plan);
+/// The transposes of these, into such rows. The rows of keys and values are of the heads' type.
+void PutQueryGradients(const at::Tensor& gradients, const AttentionPlan& plan,
+                       const at::Tensor& qkv);
+void PutKeyValueGradients(const KeyValues& gradients, const AttentionPlan& plan,
+                          const at::Tensor& rows);
+
 /// The transpose of HeadsOf: gradients of heads to those of rows of `type`.
 at::Tensor RowGradients(const AttentionHeads& gradients, const AttentionPlan& plan,
                         at::ScalarType type);
@@ -34,5 +48,7 @@ at::Tensor OutputDots(const at::Tensor& rows, const at::Tensor& gradients,
                       const AttentionPlan& plan);
 /// The inverse of OutputHeads, in `type`.
 at::Tensor OutputRows(const at::Tensor& heads, const AttentionPlan& plan, at::ScalarType type);
+/// The same, into `rows`.
+void PutOutputs(const at::Tensor& heads, const AttentionPlan& plan, const at::Tensor& rows);
 
 }  // namespace troupe

@@ -2,6 +2,7 @@
 
 #include <ATen/core/grad_mode.h>
 #include <bit>
+#include <numeric>
 #include <stdexcept>
 #include <utility>
 #include <vector>
@@ -9,6 +10,7 @@
 #include "layout/text.hpp"
 #include "modules/dropout.hpp"
 #include "modules/torch/numerics.hpp"
+#include "modules/torch/torch_kind.hpp"
 
 namespace troupe {
 namespace {
@@ -35,12 +37,11 @@ const at::Tensor& DropoutScope::Rows() { return scope_rows; }
 RowDropout::RowDropout(const Config& config, const ModuleConfig& module)
     : name_(module.name),
       drops_(module.lora && module.lora->dropout > 0.0),
-      reads_text_(module.model->text().has_value()),
       seed_(config.run.seed),
       samples_per_microbatch_(config.samples_per_microbatch()) {}
 
 at::Tensor RowDropout::RowsOf(const ForwardPass& pass, const RowTable* table,
-                              const at::Tensor& rows) const {
+                              const at::Tensor& rows, const RowNumbers& numbers) const {
   if (!drops_ || !pass.train) return {};
   if (table == nullptr) {
     throw std::invalid_argument(
@@ -51,10 +52,7 @@ at::Tensor RowDropout::RowsOf(const ForwardPass& pass, const RowTable* table,
   keys.reserve(static_cast<std::size_t>(num_rows));
   const std::int64_t first = pass.first_microbatch * samples_per_microbatch_;
   for (std::size_t i = 0; i < table->samples.size(); ++i) {
-    const std::int64_t part = reads_text_ ? 1 : table->rows[i];
-    const std::int64_t whole = reads_text_ ? std::ssize(table->samples) : table->num_rows();
-    const std::int64_t own = part == 0 ? 0 : part * num_rows / whole;
-    for (std::int64_t row = 0; row < own; ++row) {
+    for (const std::int64_t row : numbers(i)) {
       keys.push_back(std::bit_cast<std::int32_t>(
           DropoutRow(seed_, pass.step, first + table->samples[i], row)));
     }
@@ -65,6 +63,18 @@ at::Tensor RowDropout::RowsOf(const ForwardPass& pass, const RowTable* table,
                                 std::to_string(num_rows));
   }
   return Upload(at::tensor(keys, at::kInt), rows.device());
+}
+
+at::Tensor RowDropout::RowsOf(const ForwardPass& pass, const RowTable* table,
+                              const at::Tensor& rows, const Encoder& encoder) const {
+  return RowsOf(pass, table, rows, [&](std::size_t place) {
+    const std::int64_t leave = table->rows[place];
+    if (const auto numbers = encoder.RowNumbers(leave)) return *numbers;
+    std::vector<std::int64_t> all(
+        static_cast<std::size_t>(leave == 0 ? 0 : leave * rows.size(0) / table->num_rows()));
+    std::iota(all.begin(), all.end(), 0);
+    return all;
+  });
 }
 
 at::Tensor DropoutFeatures(const std::string& adapter, std::int64_t first, std::int64_t count,

@@ -2,13 +2,17 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <torch/types.h>
+#include <vector>
 
 #include "configs/config.hpp"
 #include "modules/stage_program.hpp"
 
 namespace troupe {
+
+class Encoder;
 
 /// While it lives, adapters on this thread drop inputs of these rows. A recomputed part runs in the
 /// backward, when the scope has ended: Recomputed opens one with the rows of the forward.
@@ -32,16 +36,20 @@ class RowDropout {
  public:
   RowDropout(const Config& config, const ModuleConfig& module);
 
-  /// For the rows [M, ...] that enter the layers. In a language model all samples of `table` have
-  /// equally many, in an encoder in proportion to the table's rows. Undefined if nothing is dropped
-  /// in this pass. Throws std::invalid_argument for rows that do not divide so,
-  /// or without a table.
-  at::Tensor RowsOf(const ForwardPass& pass, const RowTable* table, const at::Tensor& rows) const;
+  /// The numbers of the rows that are here of the sample at that place in the table.
+  using RowNumbers = std::function<std::vector<std::int64_t>(std::size_t place)>;
+
+  /// For the rows [M, ...] that enter the layers. Undefined if nothing is dropped in this pass. Throws
+  /// std::invalid_argument for another number of rows, or without a table.
+  at::Tensor RowsOf(const ForwardPass& pass, const RowTable* table, const at::Tensor& rows,
+                    const RowNumbers& numbers) const;
+  /// Those of an encoder, whose samples have rows there in proportion to those that leave.
+  at::Tensor RowsOf(const ForwardPass& pass, const RowTable* table, const at::Tensor& rows,
+                    const Encoder& encoder) const;
 
  private:
   std::string name_;
   bool drops_;
-  bool reads_text_;
   std::uint64_t seed_;
   std::int64_t samples_per_microbatch_;
 };

@@ -15,24 +15,25 @@ namespace {
 class EncoderBody : public StageBody {
  public:
   EncoderBody(const Config& config, const ModuleConfig& module, int pp, const ParameterStore& store,
-              const TensorGroupPtr& group)
+              const BodyGroups& groups)
       : module_(module),
         dropout_(config, module),
         first_(pp == 0),
         last_(pp + 1 == module.num_stages()),
-        encoder_(TorchKindOf(module).make_encoder(module, pp, store, group)) {
+        encoder_(TorchKindOf(module).make_encoder(module, pp, store, groups)) {
     if (!last_) return;
     for (const EdgeConfig* edge : OutgoingEdges(config, module.name)) {
       const bool projects = edge->through && edge->through->on == ProjectorEnd::kFrom;
-      projectors_.push_back(projects ? std::optional<Projector>(std::in_place, *edge, store, group)
-                                     : std::nullopt);
+      projectors_.push_back(
+          projects ? std::optional<Projector>(std::in_place, *edge, store, groups.tensor)
+                   : std::nullopt);
     }
   }
 
   BodyResult Forward(const std::vector<at::Tensor>& inputs, const ForwardPass& pass) override {
     const at::Tensor in =
         first_ ? encoder_->Embed(ItemsOf(RequireData(pass, module_.name), module_)) : inputs.at(0);
-    const DropoutScope dropout(dropout_.RowsOf(pass, pass.table(), in));
+    const DropoutScope dropout(dropout_.RowsOf(pass, pass.table(), in, *encoder_));
     const at::Tensor rows = encoder_->RunLayers(in);
     if (!last_) return {{rows}, {}, {}};
     const at::Tensor features = encoder_->Features(rows);
@@ -75,9 +76,8 @@ FieldTensors ItemsOf(const Inputs& data, const ModuleConfig& encoder) {
 }
 
 std::unique_ptr<StageBody> MakeEncoderBody(const Config& config, const ModuleConfig& module, int pp,
-                                           const ParameterStore& store,
-                                           const TensorGroupPtr& group) {
-  return std::make_unique<EncoderBody>(config, module, pp, store, group);
+                                           const ParameterStore& store, const BodyGroups& groups) {
+  return std::make_unique<EncoderBody>(config, module, pp, store, groups);
 }
 
 }  // namespace troupe

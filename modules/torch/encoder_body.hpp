@@ -12,7 +12,6 @@ FieldTensors ItemsOf(const Inputs& data, const ModuleConfig& encoder);
 /// Stage `pp` of an encoder, with the projectors at the "from" end of its outgoing edges; `store`
 /// must outlive it.
 std::unique_ptr<StageBody> MakeEncoderBody(const Config& config, const ModuleConfig& module, int pp,
-                                           const ParameterStore& store,
-                                           const TensorGroupPtr& group);
+                                           const ParameterStore& store, const BodyGroups& groups);
 
 }  // namespace troupe

@@ -5,6 +5,7 @@
 
 #include "modules/torch/activations.hpp"
 #include "modules/torch/autograd.hpp"
+#include "modules/torch/context_attention.hpp"
 #include "modules/torch/layer_norm.hpp"
 #include "modules/torch/recompute.hpp"
 #include "modules/torch/sequence_rows.hpp"
@@ -48,7 +49,21 @@ LayerNormWeights LoadLayerNorm(const std::string& name, const ParameterStore& st
 
 at::Tensor LeafValues(const at::Tensor& leaf) { return LeafValuesFunction::apply(leaf); }
 
-at::Tensor EmbedPatches(const at::Tensor& images, const PatchEncoder& sizes,
+OwnTokens::OwnTokens(const PatchEncoder& encoder, const ContextGroup& context)
+    : tokens_(encoder.TokensOf(context.size(), context.rank())),
+      num_inner_(context.rank() == 0 ? encoder.num_inner_tokens() : 0),
+      all_in_order_(context.size() == 1 && encoder.joined == 1) {}
+
+at::Tensor OwnTokens::Of(const at::Tensor& x, std::int64_t dim, std::int64_t inner) const {
+  if (all_in_order_) return x;
+  std::vector<std::int64_t> places;
+  for (const std::int64_t token : tokens_) {
+    if (token >= inner) places.push_back(token - inner);
+  }
+  return x.index_select(dim, Upload(at::tensor(places, at::kLong), x.device()));
+}
+
+at::Tensor EmbedPatches(const at::Tensor& images, const PatchEncoder& sizes, const OwnTokens& own,
                         const LinearWeights& patch, const Numerics& numerics,
                         const TensorGroupPtr& group) {
   const std::int64_t size = sizes.patch_size;
@@ -59,30 +74,25 @@ at::Tensor EmbedPatches(const at::Tensor& images, const PatchEncoder& sizes,
                                 .narrow(3, 0, side * size)
                                 .reshape({images.size(0), 3, side, size, side, size})
                                 .permute({0, 2, 4, 1, 3, 5})
-                                .reshape({-1, 3 * size * size});
-  return Linear(pixels, patch, LinearCut::kNone, group)
-      .view({images.size(0), side * side, sizes.hidden});
-}
-
-at::Tensor JoinPatches(const at::Tensor& rows, const PatchEncoder& sizes) {
-  const std::int64_t side = sizes.joined;
-  if (side == 1) return rows;
-  const std::int64_t squares = sizes.grid() / side;
-  return rows.view({-1, squares, side, squares, side, sizes.hidden})
-      .transpose(2, 3)
-      .reshape({-1, side * side * sizes.hidden});
+                                .reshape({images.size(0), side * side, 3 * size * size});
+  const std::int64_t first_patch = sizes.sequence_length() - sizes.num_patches();
+  const at::Tensor mine = own.Of(pixels, 1, first_patch);
+  return Linear(mine.reshape({-1, 3 * size * size}), patch, LinearCut::kNone, group)
+      .view({images.size(0), mine.size(1), sizes.hidden});
 }
 
 EncoderLayers::EncoderLayers(const ModuleConfig& module, int pp, const ParameterStore& store,
-                             TensorGroupPtr group)
+                             const BodyGroups& groups)
     : name_(module.name),
+      module_(module),
       sizes_(module.As<PatchEncoder>().sizes()),
-      length_(module.As<PatchEncoder>().sequence_length()),
+      own_(module.As<PatchEncoder>(), *groups.context),
       norm_epsilon_(module.As<PatchEncoder>().norm_epsilon),
       activation_(FunctionOf(module.As<PatchEncoder>().activation)),
       recompute_(module.recompute),
       portable_(store.numerics().portable),
-      group_(std::move(group)) {
+      group_(groups.tensor),
+      context_(groups.context) {
   if (sizes_.heads % group_->size() != 0) {
     throw std::invalid_argument(name_ + ": expected tp to divide " + std::to_string(sizes_.heads) +
                                 " heads, got " + std::to_string(group_->size()));
@@ -116,23 +126,17 @@ at::Tensor EncoderLayers::ApplyNorm(const at::Tensor& rows, const LayerNormWeigh
 }
 
 at::Tensor EncoderLayers::Run(at::Tensor rows) const {
-  if (rows.size(1) != sizes_.hidden || rows.size(0) % length_ != 0) {
-    throw std::invalid_argument(name_ + ": expected a multiple of " + std::to_string(length_) +
+  if (rows.size(1) != sizes_.hidden || rows.size(0) % own_.size() != 0) {
+    throw std::invalid_argument(name_ + ": expected a multiple of " + std::to_string(own_.size()) +
                                 " rows of " + std::to_string(sizes_.hidden) + ", got " +
                                 ToString(rows.sizes().vec()));
   }
-  auto plan = c10::make_intrusive<AttentionPlan>();
-  plan->sequences = rows.size(0) / length_;
-  plan->length = length_;
-  plan->heads = sizes_.heads / group_->size();
-  plan->kv_heads = plan->heads;
-  plan->head_dim = sizes_.hidden / sizes_.heads;
-  plan->portable = portable_;
+  const AttendFunction attend = AttendOver(rows.size(0) / own_.size());
   const std::int64_t cut_rows = group_->cuts_rows() ? rows.size(0) : 0;
   if (cut_rows > 0) rows = CutRows(rows, group_);
   for (const Layer& layer : layers_) {
-    const auto run = [this, &layer, plan, cut_rows](const at::Tensor& x) {
-      return RunLayer(x, layer, plan, cut_rows);
+    const auto run = [this, &layer, attend, cut_rows](const at::Tensor& x) {
+      return RunLayer(x, layer, attend, cut_rows);
     };
     rows = RunPart(recompute_ == Recompute::kFull, layer.gate->Enter(rows),
                    AnyTrained({&layer.qkv, &layer.out, &layer.fc1, &layer.fc2}), run);
@@ -140,21 +144,58 @@ at::Tensor EncoderLayers::Run(at::Tensor rows) const {
   return cut_rows > 0 ? JoinRows(rows, cut_rows, group_) : rows;
 }
 
+AttendFunction EncoderLayers::AttendOver(std::int64_t num_images) const {
+  auto plan = c10::make_intrusive<AttentionPlan>();
+  plan->sequences = num_images;
+  plan->length = own_.size();
+  plan->heads = sizes_.heads / group_->size();
+  plan->kv_heads = plan->heads;
+  plan->head_dim = sizes_.hidden / sizes_.heads;
+  plan->portable = portable_;
+  if (context_->size() == 1) {
+    return [plan](const at::Tensor& qkv) { return Attention(qkv, plan); };
+  }
+  auto context = c10::make_intrusive<ContextPlan>();
+  context->group = context_;
+  std::vector<std::int64_t> tokens;
+  for (int rank = 0; rank < context_->size(); ++rank) {
+    tokens.push_back(std::ssize(module_.As<PatchEncoder>().TokensOf(context_->size(), rank)));
+  }
+  AddFullGroup(num_images, tokens, *plan, *context);
+  return [context](const at::Tensor& qkv) { return AttentionOverContext(qkv, context); };
+}
+
 at::Tensor EncoderLayers::Finish(const at::Tensor& rows) const {
-  return final_norm_ ? ApplyNorm(rows, *final_norm_) : rows;
+  const at::Tensor normed = final_norm_ ? ApplyNorm(rows, *final_norm_) : rows;
+  const std::int64_t side = module_.As<PatchEncoder>().joined;
+  if (side == 1 && own_.num_inner() == 0) return normed;
+  return normed.view({-1, own_.size(), sizes_.hidden})
+      .narrow(1, own_.num_inner(), own_.size() - own_.num_inner())
+      .reshape({-1, side * side * sizes_.hidden});
+}
+
+std::vector<std::int64_t> EncoderLayers::RowNumbers(std::int64_t num_rows) const {
+  const auto& encoder = module_.As<PatchEncoder>();
+  std::vector<std::int64_t> numbers;
+  for (std::int64_t image = 0; image < num_rows / encoder.rows_per_square(); ++image) {
+    for (const std::int64_t token : own_.tokens()) {
+      numbers.push_back(image * encoder.sequence_length() + token);
+    }
+  }
+  return numbers;
 }
 
 at::Tensor EncoderLayers::RunAttention(const at::Tensor& rows, const Layer& layer,
-                                       const AttentionPlanPtr& plan, std::int64_t cut_rows) const {
+                                       const AttendFunction& attend, std::int64_t cut_rows) const {
   const at::Tensor qkv =
       Linear(ApplyNorm(rows, layer.norm1), layer.qkv, LinearCut::kOutputs, group_, cut_rows);
-  return Attention(qkv, plan);
+  return attend(qkv);
 }
 
 at::Tensor EncoderLayers::RunLayer(const at::Tensor& rows, const Layer& layer,
-                                   const AttentionPlanPtr& plan, std::int64_t cut_rows) const {
-  const auto attention = [this, &layer, plan, cut_rows](const at::Tensor& x) {
-    return RunAttention(x, layer, plan, cut_rows);
+                                   const AttendFunction& attend, std::int64_t cut_rows) const {
+  const auto attention = [this, &layer, attend, cut_rows](const at::Tensor& x) {
+    return RunAttention(x, layer, attend, cut_rows);
   };
   const at::Tensor heads =
       RunPart(recompute_ == Recompute::kAttention, rows, layer.qkv.trained(), attention);

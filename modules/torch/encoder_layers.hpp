@@ -13,6 +13,7 @@
 #include "modules/torch/attention.hpp"
 #include "modules/torch/linear.hpp"
 #include "modules/torch/parameter_store.hpp"
+#include "modules/torch/torch_kind.hpp"
 
 namespace troupe {
 
@@ -26,29 +27,48 @@ LayerNormWeights LoadLayerNorm(const std::string& name, const ParameterStore& st
 /// which must be preset when it trains and may be of a longer type, which those nodes do not allow.
 at::Tensor LeafValues(const at::Tensor& leaf);
 
-/// Images [n, 3, S, S] in host memory as rows [n, P, H], one for each of their P patches of p x p
-/// pixels; `patch` [H, 3 p p]. A convolution whose stride is its kernel is a product.
-at::Tensor EmbedPatches(const at::Tensor& images, const PatchEncoder& sizes,
+/// The tokens of an image that a rank along cp has (PatchEncoder::TokensOf).
+class OwnTokens {
+ public:
+  OwnTokens(const PatchEncoder& encoder, const ContextGroup& context);
+
+  const std::vector<std::int64_t>& tokens() const { return tokens_; }
+  std::int64_t size() const { return std::ssize(tokens_); }
+  /// How many of them do not leave.
+  std::int64_t num_inner() const { return num_inner_; }
+  /// Rows `dim` of x, one for each token after the first `inner`, of those tokens alone.
+  at::Tensor Of(const at::Tensor& x, std::int64_t dim, std::int64_t inner) const;
+
+ private:
+  std::vector<std::int64_t> tokens_;
+  std::int64_t num_inner_ = 0;
+  bool all_in_order_ = false;
+};
+
+/// Images [n, 3, S, S] in host memory as rows [n, P, H], one for each of the own ones of their patches
+/// of p x p pixels; `patch` [H, 3 p p]. A convolution whose stride is its kernel is a product.
+at::Tensor EmbedPatches(const at::Tensor& images, const PatchEncoder& sizes, const OwnTokens& own,
                         const LinearWeights& patch, const Numerics& numerics,
                         const TensorGroupPtr& group);
 
-/// Rows [n * P, H] of the patches of n images as they leave the module: [n * P / s^2, s^2 H], with
-/// the rows of each square of s x s patches (PatchEncoder::joined) from left to right, top to bottom.
-at::Tensor JoinPatches(const at::Tensor& rows, const PatchEncoder& sizes);
-
-/// The layers MODULE.encoder.layers.N of one stage, cut over a tensor-parallel group, and the norm
-/// after the last one.
+/// The layers MODULE.encoder.layers.N of one stage, cut over a tensor-parallel group and over cp, and
+/// the norm after the last one.
 class EncoderLayers {
  public:
   /// Of stage `pp` of `module`, a PatchEncoder; their parameters must be in `store`. Throws
   /// std::invalid_argument unless tp divides the heads.
   EncoderLayers(const ModuleConfig& module, int pp, const ParameterStore& store,
-                TensorGroupPtr group);
+                const BodyGroups& groups);
 
-  /// Rows [n * length, hidden] through all layers. Throws std::invalid_argument for others.
+  const OwnTokens& own() const { return own_; }
+  /// Rows [n * own().size(), hidden] through all layers. Throws std::invalid_argument for others.
   at::Tensor Run(at::Tensor rows) const;
-  /// Rows that have passed all layers, after the final norm if there is one. Last stage only.
+  /// Rows that have passed all layers as they leave the module: after the final norm if there is one,
+  /// [rows, s^2 H] with the tokens of each square of s x s (PatchEncoder::joined) in one row. Last
+  /// stage only.
   at::Tensor Finish(const at::Tensor& rows) const;
+  /// Encoder::RowNumbers.
+  std::vector<std::int64_t> RowNumbers(std::int64_t num_rows) const;
 
  private:
   struct Layer {
@@ -64,20 +84,24 @@ class EncoderLayers {
   static Layer LoadLayer(const std::string& name, const ModuleConfig& module,
                          const ParameterStore& store);
   at::Tensor ApplyNorm(const at::Tensor& rows, const LayerNormWeights& norm) const;
+  /// Attention of n images.
+  AttendFunction AttendOver(std::int64_t num_images) const;
   /// The outputs of a layer's heads.
-  at::Tensor RunAttention(const at::Tensor& rows, const Layer& layer, const AttentionPlanPtr& plan,
+  at::Tensor RunAttention(const at::Tensor& rows, const Layer& layer, const AttendFunction& attend,
                           std::int64_t cut_rows) const;
-  at::Tensor RunLayer(const at::Tensor& rows, const Layer& layer, const AttentionPlanPtr& plan,
+  at::Tensor RunLayer(const at::Tensor& rows, const Layer& layer, const AttendFunction& attend,
                       std::int64_t cut_rows) const;
 
   std::string name_;
+  ModuleConfig module_;
   EncoderSizes sizes_;
-  std::int64_t length_;  ///< rows of a sequence
+  OwnTokens own_;
   double norm_epsilon_;
   at::Tensor (*activation_)(const at::Tensor&);
   Recompute recompute_;
   bool portable_;
   TensorGroupPtr group_;
+  ContextGroupPtr context_;
   std::vector<Layer> layers_;
   std::optional<LayerNormWeights> final_norm_;  ///< of the last stage
 };

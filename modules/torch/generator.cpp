@@ -69,7 +69,9 @@ class TorchGenerator final : public Generator {
       if (edge.to != name_) continue;
       WholeEncoder& source = encoders_.emplace_back();
       source.module = FindModule(config, edge.from);
-      source.encoder = TorchKindOf(source.module).make_encoder(source.module, 0, store_, group_);
+      source.encoder = TorchKindOf(source.module)
+                           .make_encoder(source.module, 0, store_,
+                                         {group_, c10::make_intrusive<ContextGroup>()});
       if (edge.through) source.projector.emplace(edge, store_, group_);
       if (HasNewline(config, edge)) source.newline = store_.Leaf(NewlineName(edge));
     }

@@ -1,11 +1,15 @@
 #include "modules/torch/llama.hpp"
 
 #include <algorithm>
+#include <functional>
 #include <stdexcept>
 #include <tuple>
 #include <utility>
 
+#include "layout/row_table.hpp"
+#include "layout/text.hpp"
 #include "modules/torch/activations.hpp"
+#include "modules/torch/context_attention.hpp"
 #include "modules/torch/key_value_cache.hpp"
 #include "modules/torch/products.hpp"
 #include "modules/torch/recompute.hpp"
@@ -15,12 +19,14 @@
 
 namespace troupe {
 
-Llama::Llama(const ModuleConfig& module, int pp, const ParameterStore& store, TensorGroupPtr group)
+Llama::Llama(const ModuleConfig& module, int pp, const ParameterStore& store,
+             const BodyGroups& groups)
     : name_(module.name),
       config_(module.As<LlamaConfig>()),
       recompute_(module.recompute),
       numerics_(store.numerics()),
-      group_(std::move(group)) {
+      group_(groups.tensor),
+      context_(groups.context) {
   const std::int64_t head_dim = config_.head_size();
   if (config_.heads % group_->size() != 0) {
     throw std::invalid_argument(name_ + ": expected tp to divide " + std::to_string(config_.heads) +
@@ -84,16 +90,8 @@ at::Tensor Llama::EmbedTokens(const at::Tensor& tokens) const {
   return Embed(Upload(tokens.reshape({-1}), numerics_.device), *embedding_, group_);
 }
 
-at::Tensor Llama::RunLayers(at::Tensor rows, std::int64_t num_samples, std::int64_t length) const {
-  if (length > config_.context || rows.size(1) != config_.hidden) {
-    throw std::invalid_argument(name_ + ": expected at most " + std::to_string(config_.context) +
-                                " tokens of " + std::to_string(config_.hidden) +
-                                " values per sample, got " + std::to_string(length) + " of " +
-                                std::to_string(rows.size(1)));
-  }
+AttendFunction Llama::AttendOver(const std::vector<std::int64_t>& lengths) const {
   auto plan = c10::make_intrusive<AttentionPlan>();
-  plan->sequences = num_samples;
-  plan->length = length;
   plan->heads = num_heads();
   plan->kv_heads = num_kv_heads();
   plan->head_dim = config_.head_size();
@@ -101,7 +99,42 @@ at::Tensor Llama::RunLayers(at::Tensor rows, std::int64_t num_samples, std::int6
   plan->sine = sine_;
   plan->portable = numerics_.portable;
   plan->causal = true;
-  const auto attend = [plan](const at::Tensor& qkv) { return Attention(qkv, plan); };
+  const bool same = std::ranges::adjacent_find(lengths, std::not_equal_to()) == lengths.end();
+  if (context_->size() == 1 && same) {
+    plan->sequences = std::ssize(lengths);
+    plan->length = lengths.empty() ? 0 : lengths.front();
+    return [plan](const at::Tensor& qkv) { return Attention(qkv, plan); };
+  }
+  auto context = c10::make_intrusive<ContextPlan>();
+  context->group = context_;
+  for (auto begin = lengths.begin(); begin != lengths.end();) {
+    const auto end =
+        std::find_if(begin, lengths.end(), [=](auto other) { return other != *begin; });
+    AddCausalGroup(end - begin, *begin, *plan, *context);
+    begin = end;
+  }
+  return [context](const at::Tensor& qkv) { return AttentionOverContext(qkv, context); };
+}
+
+at::Tensor Llama::RunLayers(at::Tensor rows, const std::vector<std::int64_t>& lengths) const {
+  std::int64_t num_rows = 0;
+  std::int64_t longest = 0;
+  for (const std::int64_t length : lengths) {
+    num_rows += ChunksOf(length, context_->size(), context_->rank()).size();
+    longest = std::max(longest, length);
+  }
+  if (longest > config_.context || rows.size(1) != config_.hidden) {
+    throw std::invalid_argument(name_ + ": expected at most " + std::to_string(config_.context) +
+                                " tokens of " + std::to_string(config_.hidden) +
+                                " values per sample, got " + std::to_string(longest) + " of " +
+                                std::to_string(rows.size(1)));
+  }
+  if (rows.size(0) != num_rows) {
+    throw std::invalid_argument(name_ + ": expected " + std::to_string(num_rows) + " rows of " +
+                                Counted(std::ssize(lengths), "sample") + ", got " +
+                                std::to_string(rows.size(0)));
+  }
+  const AttendFunction attend = AttendOver(lengths);
   const std::int64_t cut_rows = group_->cuts_rows() ? rows.size(0) : 0;
   if (cut_rows > 0) rows = CutRows(rows, group_);
   for (const Layer& layer : layers_) {

@@ -27,17 +27,19 @@ at::Tensor LlamaLogits(const at::Tensor& tokens, const std::vector<Insertion>& i
 
 }  // namespace reference
 
-/// Llama: RMSNorm, rotary embedding, grouped queries, SwiGLU, causal. B samples of T tokens, H
-/// hidden; rows are [B * T, H]. Padding stands at the end of a sample, so causality hides it.
+/// Llama: RMSNorm, rotary embedding, grouped queries, SwiGLU, causal; H hidden. Rows [M, H] are those of
+/// the tokens that the rank has of each sample, all of them unless cp is above 1. Padding stands at the
+/// end of a sample, so causality hides it.
 class Llama final : public Decoder {
  public:
   /// Stage `pp` of `module`; its parameters must be in `store`.
-  Llama(const ModuleConfig& module, int pp, const ParameterStore& store, TensorGroupPtr group);
+  Llama(const ModuleConfig& module, int pp, const ParameterStore& store, const BodyGroups& groups);
 
   /// Of tokens of any shape. First stage only.
   at::Tensor EmbedTokens(const at::Tensor& tokens) const override;
-  /// The layers of this stage. Throws std::invalid_argument when `length` exceeds the context.
-  at::Tensor RunLayers(at::Tensor rows, std::int64_t num_samples, std::int64_t length) const;
+  /// The layers of this stage, of samples that have `lengths` tokens on all ranks along cp. Throws
+  /// std::invalid_argument when one exceeds the context, or for another number of rows.
+  at::Tensor RunLayers(at::Tensor rows, const std::vector<std::int64_t>& lengths) const;
   /// Final norm, head and cross-entropy of some rows [M, H] and their labels [M] int64, which are
   /// in host memory. Last stage only. Throws std::invalid_argument naming a label that is no token.
   at::Tensor Loss(const at::Tensor& rows, const at::Tensor& labels, Predictions& predictions) const;
@@ -49,9 +51,6 @@ class Llama final : public Decoder {
   at::Tensor Logits(const at::Tensor& rows) const override;
 
  private:
-  /// Rows q, k, v of some tokens to the rows of their heads.
-  using AttendFunction = std::function<at::Tensor(const at::Tensor& qkv)>;
-
   struct Layer {
     at::Tensor norm1;
     LinearWeights qkv;
@@ -71,6 +70,8 @@ class Llama final : public Decoder {
   /// q and k of `qkv` normed head by head, if the model does so.
   at::Tensor NormHeads(const at::Tensor& qkv, const Layer& layer) const;
   VocabularyPart LoadVocabulary(const std::string& name, const ParameterStore& store) const;
+  /// Causal attention within samples of these lengths.
+  AttendFunction AttendOver(const std::vector<std::int64_t>& lengths) const;
   /// The outputs of a layer's heads.
   at::Tensor RunAttention(const at::Tensor& rows, const Layer& layer, const AttendFunction& attend,
                           std::int64_t cut_rows = 0) const;
@@ -87,6 +88,7 @@ class Llama final : public Decoder {
   Recompute recompute_;
   Numerics numerics_;
   TensorGroupPtr group_;
+  ContextGroupPtr context_;
   std::optional<VocabularyPart> embedding_;
   std::vector<Layer> layers_;
   std::optional<VocabularyPart> head_;

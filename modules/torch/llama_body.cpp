@@ -9,6 +9,7 @@
 #include "modules/torch/placed_rows.hpp"
 #include "modules/torch/projector.hpp"
 #include "modules/torch/tensors.hpp"
+#include "modules/torch/token_places.hpp"
 
 namespace troupe {
 namespace {
@@ -27,30 +28,49 @@ struct Source {
 class LlamaBody : public StageBody {
  public:
   LlamaBody(const Config& config, const ModuleConfig& module, int pp, const ParameterStore& store,
-            const TensorGroupPtr& group)
+            const BodyGroups& groups)
       : name_(module.name),
+        context_(groups.context),
         dropout_(config, module),
         first_(pp == 0),
         last_(pp + 1 == module.num_stages()),
-        llama_(module, pp, store, group) {
-    if (first_) AddSources(config, store, group);
+        llama_(module, pp, store, groups) {
+    if (first_) AddSources(config, store, groups.tensor);
   }
 
   BodyResult Forward(const std::vector<at::Tensor>& inputs, const ForwardPass& pass) override {
-    const Rows in = first_ ? Merge(inputs, pass) : FromHop(inputs.at(0));
-    const DropoutScope dropout(dropout_.RowsOf(pass, pass.table(), in.rows));
-    const at::Tensor rows = llama_.RunLayers(in.rows, in.num_samples, in.length);
+    const Rows in = first_ ? Merge(inputs, pass) : FromHop(inputs.at(0), pass);
+    const DropoutScope dropout(
+        dropout_.RowsOf(pass, pass.table(), in.rows,
+                        [&in](std::size_t sample) { return in.places.TokensOf(sample); }));
+    const at::Tensor rows = llama_.RunLayers(in.rows, in.places.lengths());
     if (last_) return Loss(rows, in, RequireData(pass, name_));
-    return {{rows.view({in.num_samples, in.length, rows.size(1)})}, {}, {}};
+    if (cut()) return {{rows}, {}, {}};
+    return {{rows.view({std::ssize(in.places.lengths()), in.width, rows.size(1)})}, {}, {}};
   }
 
  private:
-  /// Rows [B * T, H] and how they divide.
+  /// Rows [M, H] and the tokens whose they are.
   struct Rows {
     at::Tensor rows;
-    std::int64_t num_samples = 0;
-    std::int64_t length = 0;
+    TokenPlaces places;
+    std::int64_t width = 0;  ///< T
   };
+
+  bool cut() const { return context_->size() > 1; }
+
+  /// Of B samples that are padded to `width` tokens, or cut over cp without padding.
+  TokenPlaces PlacesIn(std::int64_t num_samples, std::int64_t width,
+                       const ForwardPass& pass) const {
+    if (!cut()) {
+      return {std::vector<std::int64_t>(static_cast<std::size_t>(num_samples), width), width,
+              *context_};
+    }
+    if (pass.table() == nullptr) {
+      throw std::invalid_argument(name_ + ": expected the samples of the rows, got none");
+    }
+    return {pass.table()->rows, width, *context_};
+  }
 
   void AddSources(const Config& config, const ParameterStore& store, const TensorGroupPtr& group) {
     std::size_t num_inputs = 0;
@@ -60,7 +80,10 @@ class LlamaBody : public StageBody {
       Source& source = sources_.emplace_back(Source{.module = from, .dropout = {config, from}});
       const bool is_inline = source.module.inline_in.has_value();
       if (is_inline) {
-        source.encoder = TorchKindOf(source.module).make_encoder(source.module, 0, store, group);
+        // Its images are not cut: every rank along cp computes them for its own tokens.
+        source.encoder = TorchKindOf(source.module)
+                             .make_encoder(source.module, 0, store,
+                                           {group, c10::make_intrusive<ContextGroup>()});
       } else {
         source.input = num_inputs++;
       }
@@ -76,15 +99,9 @@ class LlamaBody : public StageBody {
     const Inputs& data = *pass.data;
     const at::Tensor in = source.encoder->Embed(ItemsOf(data, source.module));
     const auto table = data.expected.find(source.module.name);
-    const DropoutScope dropout(
-        source.dropout.RowsOf(pass, table == data.expected.end() ? nullptr : &table->second, in));
+    const DropoutScope dropout(source.dropout.RowsOf(
+        pass, table == data.expected.end() ? nullptr : &table->second, in, *source.encoder));
     return source.encoder->Features(source.encoder->RunLayers(in));
-  }
-
-  static at::Tensor RowsOf(const Source& source, const std::vector<at::Tensor>& inputs,
-                           const ForwardPass& pass) {
-    const at::Tensor rows = source.encoder ? Encode(source, pass) : inputs.at(source.input);
-    return source.projector ? source.projector->Forward(rows) : rows;
   }
 
   /// The places of an encoder in `by_encoder`; none if it has none.
@@ -95,13 +112,38 @@ class LlamaBody : public StageBody {
     return any ? AsTensor(found->second, DType::kInt64, 1, what) : at::empty({0}, at::kLong);
   }
 
-  /// Puts the encoder's rows in the places of their placeholders.
-  at::Tensor Place(at::Tensor text, const at::Tensor& rows, const Source& source,
-                   const Inputs& data) const {
+  /// Rows of an encoder that are here, and their places among the own tokens.
+  struct Placed {
+    at::Tensor rows;
+    at::Tensor places;
+  };
+
+  /// Those that come from elsewhere, or those of the own tokens of an encoder that runs here.
+  Placed RowsOf(const Source& source, const std::vector<at::Tensor>& inputs,
+                const ForwardPass& pass, const TokenPlaces& tokens) const {
     const std::string& encoder = source.module.name;
-    const std::string what = name_ + ": positions of " + encoder;
-    const RowPlaces places{PlacesIn(data.positions, encoder, what),
-                           PlacesIn(data.newlines, encoder, what)};
+    const Inputs& data = *pass.data;
+    if (cut() && !source.encoder) {
+      return {inputs.at(source.input), tokens.OfRows(data.expected.at(encoder))};
+    }
+    const at::Tensor places =
+        PlacesIn(data.positions, encoder, name_ + ": positions of " + encoder);
+    const at::Tensor rows = source.encoder ? Encode(source, pass) : inputs.at(source.input);
+    if (!cut()) return {rows, places};
+    const at::Tensor own = tokens.InOwn(places);
+    const at::Tensor kept = own.ge(0).nonzero().view({-1});
+    return {SelectRows(rows, Upload(kept, rows.device())), own.index_select(0, kept)};
+  }
+
+  /// Puts the encoder's rows in the places of their placeholders.
+  at::Tensor Place(at::Tensor text, const Source& source, const std::vector<at::Tensor>& inputs,
+                   const ForwardPass& pass, const TokenPlaces& tokens) const {
+    const std::string& encoder = source.module.name;
+    auto [rows, row_places] = RowsOf(source, inputs, pass, tokens);
+    if (source.projector) rows = source.projector->Forward(rows);
+    const RowPlaces places{
+        row_places,
+        tokens.OnlyOwn(PlacesIn(pass.data->newlines, encoder, name_ + ": newlines of " + encoder))};
     const at::Tensor newline = source.newline.defined() ? LeafValues(source.newline) : at::Tensor();
     return PlaceEncoderRows(std::move(text), rows, newline, places, name_, encoder);
   }
@@ -109,33 +151,40 @@ class LlamaBody : public StageBody {
   Rows Merge(const std::vector<at::Tensor>& inputs, const ForwardPass& pass) const {
     const Inputs& data = RequireData(pass, name_);
     const at::Tensor tokens = AsTensor(data.tokens, DType::kInt64, 2, name_ + ": tokens");
-    at::Tensor rows = llama_.EmbedTokens(tokens);
+    const TokenPlaces places = PlacesIn(tokens.size(0), tokens.size(1), pass);
+    at::Tensor rows = llama_.EmbedTokens(places.Own(tokens));
     for (const Source& source : sources_) {
-      rows = Place(std::move(rows), RowsOf(source, inputs, pass), source, data);
+      rows = Place(std::move(rows), source, inputs, pass, places);
     }
-    return {rows, tokens.size(0), tokens.size(1)};
+    return {rows, places, tokens.size(1)};
   }
 
-  static Rows FromHop(const at::Tensor& input) {
-    if (input.dim() != 3) {
+  Rows FromHop(const at::Tensor& input, const ForwardPass& pass) const {
+    if (cut() && input.dim() == 2) {
+      const std::int64_t width = last_ ? RequireData(pass, name_).labels.shape().at(1) : 0;
+      return {input, PlacesIn(0, width, pass), width};
+    }
+    if (cut() || input.dim() != 3) {
       throw std::invalid_argument("hop: expected [samples, tokens, hidden], got " +
                                   ToString(input.sizes().vec()));
     }
-    return {input.reshape({-1, input.size(2)}), input.size(0), input.size(1)};
+    return {input.reshape({-1, input.size(2)}), PlacesIn(input.size(0), input.size(1), pass),
+            input.size(1)};
   }
 
   /// Norm, head and loss of the rows that have a label, which the host finds in its own copy of the
   /// labels. The other rows take no part.
   BodyResult Loss(const at::Tensor& rows, const Rows& in, const Inputs& data) const {
     const at::Tensor labels = AsTensor(data.labels, DType::kInt64, 2, name_ + ": labels");
-    if (labels.sizes() != at::IntArrayRef({in.num_samples, in.length})) {
+    const std::int64_t num_samples = std::ssize(in.places.lengths());
+    if (labels.sizes() != at::IntArrayRef({num_samples, in.width})) {
       throw std::invalid_argument(name_ + ": expected labels " +
-                                  ToString(Shape{in.num_samples, in.length}) + ", got " +
+                                  ToString(Shape{num_samples, in.width}) + ", got " +
                                   ToString(labels.sizes().vec()));
     }
-    const at::Tensor flat = labels.reshape({-1});
+    const at::Tensor flat = in.places.Own(labels);
     const at::Tensor valid = flat.ne(kNoLabel).nonzero().view({-1});
-    const at::Tensor content = ContentOf(data, valid);
+    const at::Tensor content = ContentOf(data, in.places, valid);
     Predictions predictions;
     BodyResult result;
     result.outputs.push_back(llama_.Loss(SelectRows(rows, Upload(valid, rows.device())),
@@ -147,9 +196,10 @@ class LlamaBody : public StageBody {
   }
 
   /// [M] uint8 in host memory: whether the labels at `valid` are part of content words.
-  static at::Tensor ContentOf(const Inputs& data, const at::Tensor& valid) {
+  static at::Tensor ContentOf(const Inputs& data, const TokenPlaces& places,
+                              const at::Tensor& valid) {
     if (!data.content.defined()) return at::zeros({valid.numel()}, at::kByte);
-    return AsTensor(data.content).reshape({-1}).index_select(0, valid).ne(0).to(at::kByte);
+    return places.Own(AsTensor(data.content)).index_select(0, valid).ne(0).to(at::kByte);
   }
 
   static at::Tensor LateSums(const Predictions& predictions, const at::Tensor& content) {
@@ -159,6 +209,7 @@ class LlamaBody : public StageBody {
   }
 
   std::string name_;
+  ContextGroupPtr context_;
   RowDropout dropout_;
   bool first_;
   bool last_;
@@ -167,13 +218,14 @@ class LlamaBody : public StageBody {
 };
 
 std::unique_ptr<StageBody> MakeLlamaBody(const Config& config, const ModuleConfig& module, int pp,
-                                         const ParameterStore& store, const TensorGroupPtr& group) {
-  return std::make_unique<LlamaBody>(config, module, pp, store, group);
+                                         const ParameterStore& store, const BodyGroups& groups) {
+  return std::make_unique<LlamaBody>(config, module, pp, store, groups);
 }
 
 std::unique_ptr<Decoder> MakeLlamaDecoder(const ModuleConfig& module, const ParameterStore& store,
                                           const TensorGroupPtr& group) {
-  return std::make_unique<Llama>(module, 0, store, group);
+  return std::make_unique<Llama>(module, 0, store,
+                                 BodyGroups{group, c10::make_intrusive<ContextGroup>()});
 }
 
 }  // namespace

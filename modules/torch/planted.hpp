@@ -25,6 +25,16 @@ class PlantSecondUpdate {
   PlantSecondUpdate& operator=(const PlantSecondUpdate&) = delete;
 };
 
+/// While it lives, this thread computes with the keys and values that it got from another rank along cp
+/// in the exchange before.
+class PlantStaleKeyValues {
+ public:
+  PlantStaleKeyValues();
+  ~PlantStaleKeyValues();
+  PlantStaleKeyValues(const PlantStaleKeyValues&) = delete;
+  PlantStaleKeyValues& operator=(const PlantStaleKeyValues&) = delete;
+};
+
 /// While it lives, the library computes without oneDNN, as it does on a CPU without AVX-512.
 class WithoutOneDnn {
  public:

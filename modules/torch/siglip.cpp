@@ -12,12 +12,11 @@ namespace {
 /// n images, P patches, H hidden; rows are [n * P, H].
 class Siglip : public Encoder {
  public:
-  Siglip(const ModuleConfig& module, int pp, const ParameterStore& store,
-         const TensorGroupPtr& group)
+  Siglip(const ModuleConfig& module, int pp, const ParameterStore& store, const BodyGroups& groups)
       : config_(module.As<SiglipConfig>()),
         numerics_(store.numerics()),
-        group_(group),
-        layers_(module, pp, store, group) {
+        group_(groups.tensor),
+        layers_(module, pp, store, groups) {
     const std::string embeddings = module.name + ".embeddings.";
     if (pp > 0) return;
     embeddings_ = Embeddings{.patch = LoadLinear(embeddings + "patch_embedding", store),
@@ -26,14 +25,16 @@ class Siglip : public Encoder {
 
   at::Tensor Embed(const FieldTensors& items) const override {
     const at::Tensor patches =
-        EmbedPatches(items.values, config_, embeddings_->patch, numerics_, group_);
-    return (patches + LeafValues(embeddings_->positions)).view({-1, config_.hidden});
+        EmbedPatches(items.values, config_, layers_.own(), embeddings_->patch, numerics_, group_);
+    const at::Tensor positions = layers_.own().Of(LeafValues(embeddings_->positions), 0, 0);
+    return (patches + positions).view({-1, config_.hidden});
   }
 
   at::Tensor RunLayers(at::Tensor rows) const override { return layers_.Run(std::move(rows)); }
 
-  at::Tensor Features(const at::Tensor& rows) const override {
-    return JoinPatches(layers_.Finish(rows), config_);
+  at::Tensor Features(const at::Tensor& rows) const override { return layers_.Finish(rows); }
+  std::optional<std::vector<std::int64_t>> RowNumbers(std::int64_t num_rows) const override {
+    return layers_.RowNumbers(num_rows);
   }
 
  private:

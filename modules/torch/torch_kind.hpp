@@ -4,10 +4,12 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <torch/types.h>
 #include <vector>
 
 #include "configs/config.hpp"
+#include "modules/torch/context_group.hpp"
 #include "modules/torch/parameter_store.hpp"
 #include "modules/torch/reference_model.hpp"
 #include "modules/torch/stage_body.hpp"
@@ -32,16 +34,27 @@ class Encoder {
   virtual at::Tensor RunLayers(at::Tensor rows) const = 0;
   /// The rows that leave the module. Last stage only.
   virtual at::Tensor Features(const at::Tensor& rows) const = 0;
+  /// The numbers of the rows that RunLayers takes of a sample for which `num_rows` rows leave, among all
+  /// rows of the sample there. Empty: all rows, in the order of their numbers.
+  virtual std::optional<std::vector<std::int64_t>> RowNumbers(std::int64_t /*num_rows*/) const {
+    return std::nullopt;
+  }
+};
+
+/// The ranks with which a body computes.
+struct BodyGroups {
+  TensorGroupPtr tensor;
+  ContextGroupPtr context;
 };
 
 /// Stage `pp` of `module`; its parameters must be in `store`, which outlives the result.
 using EncoderMaker = std::unique_ptr<Encoder> (*)(const ModuleConfig& module, int pp,
                                                   const ParameterStore& store,
-                                                  const TensorGroupPtr& group);
+                                                  const BodyGroups& groups);
 template <class Kind>
 std::unique_ptr<Encoder> MakeEncoder(const ModuleConfig& module, int pp,
-                                     const ParameterStore& store, const TensorGroupPtr& group) {
-  return std::make_unique<Kind>(module, pp, store, group);
+                                     const ParameterStore& store, const BodyGroups& groups) {
+  return std::make_unique<Kind>(module, pp, store, groups);
 }
 
 class KeyValueCache;
@@ -70,7 +83,7 @@ using DecoderMaker = std::unique_ptr<Decoder> (*)(const ModuleConfig& module,
 
 using BodyMaker = std::unique_ptr<StageBody> (*)(const Config& config, const ModuleConfig& module,
                                                  int pp, const ParameterStore& store,
-                                                 const TensorGroupPtr& group);
+                                                 const BodyGroups& groups);
 
 namespace reference {
 

@@ -18,10 +18,10 @@ namespace troupe {
 namespace {
 
 std::unique_ptr<StageBody> MakeBody(const Config& config, const ShardAddress& shard,
-                                    const ParameterStore& store, const TensorGroupPtr& group) {
+                                    const ParameterStore& store, const BodyGroups& groups) {
   const ModuleConfig& module = FindModule(config, shard.module);
   const BodyMaker make = TorchKindOf(module).make_body;
-  return (make ? make : MakeEncoderBody)(config, module, shard.pp, store, group);
+  return (make ? make : MakeEncoderBody)(config, module, shard.pp, store, groups);
 }
 
 std::unique_ptr<CopyLane> MakeLane(const at::Device& device) {
@@ -64,9 +64,11 @@ TorchStage::TorchStage(std::shared_ptr<const Config> config, const ShardAddress&
       numerics_(numerics),
       tensor_group_(c10::make_intrusive<TensorGroup>(*tensor_communicator_,
                                                      FindModule(*config_, shard.module).layout.sp)),
+      context_group_(c10::make_intrusive<ContextGroup>(std::move(groups.context),
+                                                       config_->schedule.context_exchange)),
       store_(LayoutOf(*config_, shard), config_->run.seed, numerics, std::move(groups)),
       offloaded_(MakeOffloaded(name_, FindModule(*config_, shard.module).offload, store_)),
-      body_(MakeBody(*config_, shard, store_, tensor_group_)) {
+      body_(MakeBody(*config_, shard, store_, {tensor_group_, context_group_})) {
   const ModuleConfig& module = FindModule(*config_, shard.module);
   has_loss_ = !module.model->emits_rows() && shard.pp + 1 == module.num_stages();
 }

@@ -10,6 +10,7 @@
 
 #include "modules/groups.hpp"
 #include "modules/stage_program.hpp"
+#include "modules/torch/context_group.hpp"
 #include "modules/torch/deferred_weights.hpp"
 #include "modules/torch/numerics.hpp"
 #include "modules/torch/offload.hpp"
@@ -70,6 +71,7 @@ class TorchStage : public StageProgram {
   bool runs_backward_ = false;
   Numerics numerics_;
   TensorGroupPtr tensor_group_;
+  ContextGroupPtr context_group_;
   ParameterStore store_;
   OffloadedState offloaded_;
   std::unique_ptr<StageBody> body_;

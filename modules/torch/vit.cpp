@@ -10,15 +10,15 @@
 namespace troupe {
 namespace {
 
-/// n images, P patches, H hidden; rows are [n * (P + 1), H] with the class token first in each
-/// image.
+/// n images, P patches, H hidden; of one rank, rows are [n * (P + 1), H] with the class token first in
+/// each image.
 class Vit : public Encoder {
  public:
-  Vit(const ModuleConfig& module, int pp, const ParameterStore& store, const TensorGroupPtr& group)
+  Vit(const ModuleConfig& module, int pp, const ParameterStore& store, const BodyGroups& groups)
       : config_(module.As<VitConfig>()),
         numerics_(store.numerics()),
-        group_(group),
-        layers_(module, pp, store, group) {
+        group_(groups.tensor),
+        layers_(module, pp, store, groups) {
     if (pp > 0) return;
     const std::string embeddings = module.name + ".embeddings.";
     embeddings_ = Embeddings{
@@ -29,28 +29,24 @@ class Vit : public Encoder {
   }
 
   at::Tensor Embed(const FieldTensors& items) const override {
+    const OwnTokens& own = layers_.own();
     const std::int64_t num_images = items.values.size(0);
     const at::Tensor patches =
-        EmbedPatches(items.values, config_, embeddings_->patch, numerics_, group_);
+        EmbedPatches(items.values, config_, own, embeddings_->patch, numerics_, group_);
     const at::Tensor class_rows =
-        LeafValues(embeddings_->class_token).expand({num_images, 1, config_.hidden});
-    const at::Tensor rows = at::cat({class_rows, patches}, 1) + LeafValues(embeddings_->positions);
+        LeafValues(embeddings_->class_token)
+            .expand({num_images, own.size() - patches.size(1), config_.hidden});
+    const at::Tensor rows =
+        at::cat({class_rows, patches}, 1) + own.Of(LeafValues(embeddings_->positions), 0, 0);
     return LayerNorm(rows.view({-1, config_.hidden}), embeddings_->norm.weight,
                      embeddings_->norm.bias, config_.norm_epsilon);
   }
 
   at::Tensor RunLayers(at::Tensor rows) const override { return layers_.Run(std::move(rows)); }
 
-  /// Without the class token's rows unless the feature keeps them.
-  at::Tensor Features(const at::Tensor& layered) const override {
-    const at::Tensor rows = layers_.Finish(layered);
-    if (config_.class_token) return rows;
-    const std::int64_t patches = config_.num_patches();
-    const std::int64_t num_images = rows.size(0) / (patches + 1);
-    return JoinPatches(rows.view({num_images, patches + 1, config_.hidden})
-                           .narrow(1, 1, patches)
-                           .reshape({num_images * patches, config_.hidden}),
-                       config_);
+  at::Tensor Features(const at::Tensor& rows) const override { return layers_.Finish(rows); }
+  std::optional<std::vector<std::int64_t>> RowNumbers(std::int64_t num_rows) const override {
+    return layers_.RowNumbers(num_rows);
   }
 
  private:

@@ -6,6 +6,7 @@
 #include <caf/scheduler/test_coordinator.hpp>
 #include <catch2/catch.hpp>
 
+#include "layout/at.hpp"
 #include "tests/actors/probes.hpp"
 
 namespace troupe {
@@ -89,23 +90,31 @@ class EdgeFixture {
     Deliver();
   }
 
-  void Open(int a, int b, std::int64_t samples, int credits = 4) {
+  void Open(int a, int b, std::int64_t samples, int credits = 4, const RowCut& source_cut = {},
+            const RowCut& destination_cut = {}) {
     const Assignment source = EvenAssignment(samples, a);
     const Assignment destination = EvenAssignment(samples, b);
+    a *= source_cut.parts;
+    b *= destination_cut.parts;
     std::map<int, DestinationLeader> leaders;
     for (int d = 0; d < b; ++d) {
       inboxes.push_back(std::make_shared<Inbox>());
       auto stage = Keep(system_.spawn(RunFakeStage, inboxes.back()));
       stages_.push_back(stage);
       const std::vector<ProcessId> homes(static_cast<std::size_t>(a));
-      DestinationLeaderConfig config{
-          {"e", d, source, destination, Buffer::kHost, tensors_, abort, homes}, 0, stage, {}};
+      DestinationLeaderConfig config{{"e", d, source, destination, Buffer::kHost, tensors_, abort,
+                                      homes, source_cut, destination_cut},
+                                     0,
+                                     stage,
+                                     {}};
       leaders[d] = Keep(system_.spawn(RunDestinationLeader, std::move(config)));
     }
     for (int s = 0; s < a; ++s) {
       const std::vector<ProcessId> homes(static_cast<std::size_t>(b));
-      SourceLeaderConfig config{
-          {"e", s, source, destination, Buffer::kHost, tensors_, abort, homes}, credits, leaders};
+      SourceLeaderConfig config{{"e", s, source, destination, Buffer::kHost, tensors_, abort, homes,
+                                 source_cut, destination_cut},
+                                credits,
+                                leaders};
       auto leader = Keep(system_.spawn(RunSourceLeader, std::move(config)));
       outboxes.push_back(std::make_shared<Outbox>());
       emitters_.push_back(Keep(system_.spawn(RunEmitter, Downstream(leader), outboxes.back())));
@@ -117,6 +126,23 @@ class EdgeFixture {
   void Send(std::int64_t m, const std::vector<std::int64_t>& rows_of) {
     for (std::size_t s = 0; s < emitters_.size(); ++s) SendFrom(s, m, rows_of);
     Deliver();
+  }
+  /// The shard's part of rows of value 100 * sample + row.
+  void SendPart(std::size_t s, std::int64_t m, const RowTable& replica, const RowCut& cut) {
+    const std::vector<double> values =
+        ValuesIn(CutTable(replica, cut, static_cast<int>(s) % cut.parts));
+    Buffer rows = Buffer::Allocate({std::ssize(values), 1}, DType::kFloat64);
+    std::copy(values.begin(), values.end(), rows.as<double>());
+    caf::anon_send(emitters_[s], Emit{{m, 0, {rows}, std::make_shared<RowTable>(replica), {2, m}}});
+  }
+  static std::vector<double> ValuesIn(const RowTable& table) {
+    std::vector<double> values;
+    for (const RowRun& run : RunsOf(table)) {
+      for (std::int64_t row = run.first; row < run.first + run.count; ++row) {
+        values.push_back(static_cast<double>(100 * run.sample + row));
+      }
+    }
+    return values;
   }
   void SendFrom(std::size_t s, std::int64_t m, const std::vector<std::int64_t>& rows_of,
                 std::int64_t shift = 0) {
@@ -283,6 +309,43 @@ TEST_CASE_METHOD(EdgeFixture,
   CHECK(inboxes[0]->activations[1].unit == 1);
   CHECK(inboxes[0]->activations[1].place == UnitPlace{2, 1});
   CHECK(inboxes[0]->activations[1].shards[0].num_rows() == 0);
+}
+
+TEST_CASE_METHOD(EdgeFixture,
+                 "rows go from the parts of a replica to the parts that have their tokens",
+                 "[actors][leader]") {
+  const RowCut items{RowCut::By::kItems, 2, 5};
+  const RowCut context{RowCut::By::kContext, 3};
+  Open(2, 2, 4, 4, items, context);
+  // Two items, none, one that begins late, and one that leaves rows out.
+  const RowTable whole{
+      {0, 1, 2, 3},
+      {10, 0, 5, 5},
+      {21, 4, 13, 8},
+      {{0, 0, 5, 2}, {0, 5, 5, 9}, {2, 0, 5, 8}, {3, 0, 2, 1}, {3, 2, 1, -1}, {3, 3, 2, 3}}};
+  const auto of_replica = [&](std::int64_t replica) {
+    return SamplesOf(whole, {{2 * replica, 2 * replica + 2}});
+  };
+  for (std::size_t s = 0; s < 4; ++s) {
+    SendPart(s, 0, of_replica(static_cast<std::int64_t>(s) / 2), items);
+  }
+  Deliver();
+  for (int d = 0; d < 6; ++d) {
+    INFO("destination " << d);
+    const RowTable expected = CutTable(of_replica(d / 3), context, d % 3);
+    REQUIRE(inboxes[At(d)]->activations.size() == 1);
+    const Activation& got = inboxes[At(d)]->activations[0];
+    CHECK(*got.rows == expected);
+    CHECK(Values(got.shards[0]) == ValuesIn(expected));
+  }
+  for (std::size_t d = 6; d-- > 0;) Answer(d);
+  for (int s = 0; s < 4; ++s) {
+    INFO("source " << s);
+    std::vector<double> expected = ValuesIn(CutTable(of_replica(s / 2), items, s % 2));
+    for (double& value : expected) value = -value;
+    REQUIRE(outboxes[At(s)]->gradients.size() == 1);
+    CHECK(Values(outboxes[At(s)]->gradients[0].shards[0]) == expected);
+  }
 }
 
 TEST_CASE_METHOD(EdgeFixture, "no gradient is an answer too", "[actors][leader]") {

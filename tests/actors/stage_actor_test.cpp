@@ -31,6 +31,7 @@ class StageFixture : public ActorFixture {
   /// It gets `num_links` incoming links.
   void SetLinks(std::size_t num_links) {
     config.in.resize(num_links, {"vision", StageOf("vision.s0", 0), true, {}});
+    for (std::size_t l = 0; l < num_links; ++l) config.in[l].place = l;
   }
   void MakeSink() { config.out.clear(); }
   void ReadData() { config.reads_data = true; }
@@ -230,6 +231,34 @@ TEST_CASE_METHOD(StageFixture, "tensors of another process count when their byte
   CHECK(Passes() == "B0");
   CHECK(ValuesOf(devices.Oldest<ToSet<RunBackward>>().parts[0].second.pass.gradients) ==
         std::vector<std::vector<double>>{{-30}});
+}
+
+TEST_CASE_METHOD(StageFixture, "the parts of a link go to the ranks that have them, and so back",
+                 "[actors][stage]") {
+  config.parts = 2;  // one rank each
+  config.in[0].part = 0;
+  config.in.push_back(config.in[0]);
+  config.in[1].part = 1;
+  MakeSink();
+  config.rule = {.limit = 1};
+  Open();
+  Begin(0, 1);
+  const auto second = Activate(0, 1);
+  CHECK(Passes().empty());
+  const auto first = Activate(0, 0);
+  const auto set = devices.Oldest<ToSet<RunForward>>();
+  REQUIRE(set.parts.size() == 2);
+  for (std::size_t i = 0; i < 2; ++i) {
+    REQUIRE(set.parts[i].second.pass.inputs.size() == 1);
+    const auto value = 10.0 * static_cast<double>(i);
+    CHECK(ValuesOf(set.parts[i].second.pass.inputs[0]) == std::vector<double>{value, value + 1});
+  }
+  FinishForward();
+  FinishBackward();
+  REQUIRE(first->answers.size() == 1);
+  REQUIRE(second->answers.size() == 1);
+  CHECK(ValuesOf(first->answers[0].shards) == std::vector<std::vector<double>>{{-1000}});
+  CHECK(ValuesOf(second->answers[0].shards) == std::vector<std::vector<double>>{{-2000}});
 }
 
 TEST_CASE_METHOD(StageFixture, "a link that carries no gradient is answered after the forward",

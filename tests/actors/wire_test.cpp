@@ -93,6 +93,8 @@ TEST_CASE_METHOD(WireFixture, "a buffer travels as a reference and comes home as
   auto rows = std::make_shared<RowTable>();
   rows->samples = {4, 5};
   rows->rows = {0, 3};
+  rows->lengths = {7, 9};
+  rows->runs = {{5, 2, 1, 6}, {5, 4, 2, -1}};
   activation.rows = rows;
   activation.place = {39, 1, true};
   const Activation read = RoundTrip(activation);

@@ -109,8 +109,8 @@ std::pair<Tensor, std::vector<std::int64_t>> Groups(const FieldTensors& items) {
 
 class Audio : public Encoder {
  public:
-  Audio(const ModuleConfig& module, int pp, const ParameterStore& store, TensorGroupPtr group)
-      : type_(store.numerics().type), group_(std::move(group)) {
+  Audio(const ModuleConfig& module, int pp, const ParameterStore& store, const BodyGroups& groups)
+      : type_(store.numerics().type), group_(groups.tensor) {
     if (pp == 0) frames_ = {.weight = store.Leaf(module.name + ".frames.weight"), .bias = {}};
     const Interval layers = PlaceOf(module, pp).layers;
     for (std::int64_t i = layers.begin; i < layers.end; ++i) {

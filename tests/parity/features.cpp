@@ -15,7 +15,7 @@ using Features = std::set<std::string>;
 
 void AddSizes(const ModuleConfig& module, Features& features) {
   const std::string role = module.model->emits_rows() ? "encoder" : "language";
-  for (const Axis axis : {Axis::kTensor, Axis::kPipeline, Axis::kData}) {
+  for (const Axis axis : {Axis::kTensor, Axis::kContext, Axis::kPipeline, Axis::kData}) {
     features.insert(role + " " + ToString(axis) + " " + std::to_string(module.layout.size(axis)));
   }
   if (module.layout.tp > 1) {
@@ -76,8 +76,21 @@ void AddFan(const Config& config, const EdgeConfig& edge, Features& features) {
   if (from > config.samples_per_microbatch()) features.insert("more encoder replicas than samples");
 }
 
+void AddContext(const Config& config, const EdgeConfig& edge, Placement placement,
+                Features& features) {
+  const int from = config.Find(edge.from)->layout.cp;
+  const int to = config.Find(edge.to)->layout.cp;
+  if (from > 1 && to > 1) features.insert("cp at both ends");
+  if (from > 1 && to > 1 && from != to) features.insert("other cp at the other end");
+  if (from == 1 && to == 1) return;
+  const bool gathers = config.schedule.context_exchange == ContextExchange::kGather;
+  features.insert(gathers ? "gathered keys" : "ring of keys");
+  if (placement != Placement::kDisjoint) features.insert(ToString(placement) + " with cp");
+}
+
 void AddEdge(const Config& config, const EdgeConfig& edge, Features& features) {
   const Placement placement = PlacementOfEdge(config, edge);
+  AddContext(config, edge, placement, features);
   features.insert(ToString(placement));
   AddFrozen(config, edge, features);
   if (!edge.through) features.insert("no projector");

@@ -378,6 +378,113 @@ Setups WithoutSequenceParallel() {
   };
 }
 
+/// Samples cut over cp in the language model, images in encoders, and both.
+Setups WithContextParallel() {
+  return {
+      Setup({.cp = 2}).Quick().Float32().Portable(),
+      Setup({.cp = 3}).Quick().Float32(),
+      Setup({.cp = 4, .pp = 2}).Float32().Portable(),
+      Setup({.cp = 4}).Context(24).Quick().Float32(),
+      Setup({.cp = 2, .pp = 2, .dp = 2}).Gathered().Quick(),
+      Setup(Disjoint(), {.cp = 2}).Quick().Float32().Portable(),
+      Setup(Disjoint({.dp = 2}), {.cp = 3}).Quick().Float32(),
+      Setup(Disjoint({.dp = 4}), {.cp = 4}).Quick().Float32(),
+      Setup(Disjoint({.cp = 2}), Layout{}).Quick().Float32().Portable(),
+      Setup(Disjoint({.cp = 3}), {.dp = 2}).Quick().Float32(),
+      Setup(Disjoint({.cp = 4}), {.tp = 2, .pp = 2}).Float32(),
+      Setup(Disjoint({.cp = 2}), {.cp = 2}).Quick().Gathered().Portable(),
+      Setup(Disjoint({.cp = 2}), {.cp = 3}).Quick().Float32(),
+      Setup(Disjoint({.cp = 3}), {.cp = 2}).Quick().Float32().Gathered(),
+      Setup(Disjoint({.cp = 4}), {.cp = 3}).Float32(),
+      Setup(Disjoint({.cp = 3}), {.cp = 4}).Float32(),
+      Setup(Disjoint({.cp = 2, .dp = 2}), {.cp = 2, .dp = 2}).Quick().Float32().Portable(),
+      Setup(Disjoint({.cp = 2}), {.cp = 2, .dp = 3}).Samples(3),
+      Setup(Disjoint({.dp = 3}), {.cp = 2, .dp = 2}).Samples(3).Float32(),
+      Setup(Disjoint({.cp = 2, .dp = 2}), {.dp = 3}).Samples(1).Microbatches(5),
+      Setup(Disjoint({.tp = 2, .cp = 2}), {.tp = 2, .cp = 2}).Quick().Float32().Portable(),
+      Setup(Disjoint({.tp = 2, .cp = 2}), {.tp = 2, .cp = 2})
+          .WithoutSp("vision")
+          .WithoutSp("language")
+          .Quick(),
+      Setup(Disjoint({.tp = 2}), {.tp = 2, .cp = 3}).WithoutSp("language").Float32(),
+      Setup(Disjoint({.cp = 2}), {.tp = 3, .cp = 2}).Heads("language", 6, 1).Float32(),
+      Setup(Disjoint({.cp = 2}), {.tp = 3, .cp = 2}).Heads("language", 6, 1).Gathered().ZbH1(),
+      Setup(Disjoint({.cp = 2, .pp = 2}), {.cp = 2, .pp = 2}).Quick().Float32(),
+      Setup(Disjoint({.pp = 2}), {.cp = 2, .pp = 3}).TiedHead().Quick().Float32(),
+      Setup(Disjoint({.cp = 2}), {.cp = 2, .pp = 2}).TiedHead().Gathered(),
+      Setup(Disjoint({.cp = 2}), {.cp = 2, .dp = 2}).TiedHead().Float32(),
+      Setup(Disjoint({.cp = 2}), {.cp = 2}).ClassToken().Quick(),
+      Setup(Disjoint({.cp = 4}), {.cp = 2}).ClassToken().Float32(),
+      Setup(Disjoint({.cp = 2}), {.cp = 2}).NoProjector(),
+      Setup(Disjoint({.cp = 2}), {.cp = 3}).FeatureLayer(-1).Quick(),
+      Setup(Disjoint({.cp = 2}), {.cp = 2}).FeatureLayer(0),
+      Setup(Disjoint({.cp = 2}), {.cp = 2, .dp = 2}).ProjectorAtLanguage().Quick().Float32(),
+      Setup(Disjoint({.cp = 3}), {.tp = 2, .cp = 2}).ProjectorAtLanguage(),
+      Setup(Disjoint({.cp = 2}), {.cp = 2, .pp = 2}).Frozen("vision").Quick().Float32(),
+      Setup(Disjoint({.cp = 2}), {.cp = 3}).Frozen("language").Quick(),
+      Setup(Disjoint({.cp = 2}), {.cp = 2}).FrozenProjector(),
+      Setup(Disjoint({.cp = 2}), {.cp = 2, .pp = 2}).Frozen("vision").Frozen("language"),
+      Setup(Disjoint({.cp = 2}), {.cp = 2}).Recomputed("language", Recompute::kFull).Quick(),
+      Setup(Disjoint({.cp = 2}), {.tp = 2, .cp = 2})
+          .Recomputed("language", Recompute::kAttention)
+          .Recomputed("vision", Recompute::kFull)
+          .Float32(),
+      Setup(Disjoint({.cp = 2}), {.cp = 2, .pp = 2}).ZbH1().Quick().Float32().Portable(),
+      Setup(Disjoint({.cp = 2}), {.cp = 2, .pp = 2}).Gpipe(),
+      Setup(Disjoint({.cp = 2}), {.cp = 2, .pp = 2})
+          .Layers("language", 6)
+          .Microbatches(4)
+          .Interleaved(3)
+          .Quick(),
+      Setup(Disjoint({.cp = 2}), {.cp = 2, .pp = 2})
+          .Adapters("vision", 0.25)
+          .Adapters("language", 0.5)
+          .Quick()
+          .Float32(),
+      Setup(Disjoint({.tp = 2, .cp = 2}), {.tp = 2, .cp = 2})
+          .Adapters("vision", 0.3)
+          .Adapters("language", 0.4)
+          .ZbH1(),
+      Setup(Disjoint({.cp = 2}), {.cp = 2, .dp = 2}).Sharded().Quick().Float32(),
+      Setup(Disjoint({.cp = 2, .dp = 2}), {.cp = 2, .dp = 2}).Sharded(2).Quick().Float32(),
+      Setup(Disjoint({.cp = 4}), {.cp = 4}).Sharded(4).Float32(),
+      Setup(Disjoint({.cp = 2, .dp = 2}), {.cp = 4}).Sharded("vision", 4).TiedHead(),
+      Setup(Disjoint({.cp = 3}), {.tp = 2, .cp = 2}).Sharded().Heads("vision", 6).Gathered(),
+      Setup(Disjoint({.cp = 2}), {.cp = 2, .pp = 2}).Sharded(2).ZbH1().TiedHead(),
+      Setup(Colocated({.dp = 4}), {.cp = 2, .dp = 2}).Quick().Float32().Portable(),
+      Setup(Colocated({.dp = 4}), {.cp = 4}).Window(2).Quick(),
+      Setup(Colocated({.cp = 2, .dp = 2}), {.tp = 2, .pp = 2}).Quick().Float32(),
+      Setup(Colocated({.cp = 2, .dp = 2}), {.cp = 2, .dp = 2}).Window(1).Float32(),
+      Setup(Colocated({.tp = 2, .cp = 2}), {.cp = 2, .pp = 2}).Gathered().Sharded(),
+      Setup(Colocated({.cp = 4, .dp = 2}), {.tp = 2, .cp = 2, .dp = 2})
+          .Window(3)
+          .Microbatches(5)
+          .Quick(),
+      Setup(Colocated({.cp = 3, .dp = 2}), {.cp = 2, .pp = 3}).Float32(),
+      Setup(Colocated({.cp = 2, .dp = 2}), {.cp = 2, .pp = 2})
+          .Offloaded("vision", Offload::kState)
+          .Sharded(2)
+          .Quick(),
+      Setup(Colocated({.cp = 2, .dp = 2}), {.cp = 4}).Frozen("vision").ProjectorAtLanguage(),
+      Setup(Inline(), {.cp = 2, .dp = 2}).Quick().Float32(),
+      Setup(Inline(), {.tp = 2, .cp = 2, .pp = 2}).Float32(),
+      Setup(Inline(), {.cp = 3}).ProjectorAtLanguage().Sharded(),
+      Setup(Inline(), {.cp = 2, .pp = 2}).Adapters("vision", 0.2).Adapters("language", 0.2),
+      Setup(Disjoint({.cp = 2}), Disjoint({.cp = 3}), {.cp = 2}).Quick().Float32(),
+      Setup(Disjoint({.dp = 2}), Disjoint({.cp = 2}), {.cp = 2, .pp = 2}).Float32(),
+      Setup(Colocated({.cp = 4}), Disjoint({.cp = 2}), {.tp = 2, .cp = 2}).Quick(),
+      Setup(Colocated({.cp = 2, .dp = 2}), Inline(), {.cp = 2, .dp = 2}).Sharded(),
+      Setup(Disjoint({.cp = 2, .dp = 2}), {.cp = 2, .dp = 2}).Tiles().Quick().Float32(),
+      Setup(Disjoint({.cp = 3}), {.tp = 2, .cp = 2}).Tiles().ProjectorAtLanguage(),
+      Setup(Colocated({.cp = 2, .dp = 2}), {.cp = 4}).Tiles().Window(2).Float32(),
+      Setup(Inline(), {.cp = 2, .dp = 2}).Tiles(),
+      Setup(Disjoint({.cp = 2}), {.cp = 2, .dp = 2}).PipelineFastest("language").NoClip(),
+      Setup(Disjoint({.cp = 4}), {.cp = 2, .dp = 2})
+          .Ranks("vision", {0, 2, 4, 6})
+          .Ranks("language", {7, 1, 5, 3}),
+  };
+}
+
 /// Optimizer states that replicas divide, in one instance or several.
 Setups WithShardedStates() {
   return {
@@ -479,7 +586,7 @@ Setups Matrix() {
   for (const Setups& part :
        {Cuts(), Fans(), Models(), Freezing(), Arrangements(), Sharing(), Inlined(), Pairs(),
         Schedules(), Recomputation(), Offloading(), Recipes(), WithAdapters(), WithTiles(),
-        WithShardedStates(), WithoutSequenceParallel()}) {
+        WithShardedStates(), WithoutSequenceParallel(), WithContextParallel()}) {
     all.insert(all.end(), part.begin(), part.end());
   }
   return all;

@@ -144,6 +144,12 @@ TEST_CASE("layouts whose replicas divide states have the gradients of the unshar
       [](const Setup& setup) { return setup.name().find("sharded") != std::string::npos; });
 }
 
+TEST_CASE("layouts that cut samples and images have the gradients of the unsharded model",
+          "[parity][.context]") {
+  CheckInAllPrecisions(
+      [](const Setup& setup) { return setup.name().find("cp") != std::string::npos; });
+}
+
 TEST_CASE("every layout of the matrix has the gradients of the unsharded model", "[parity][slow]") {
   CheckInAllPrecisions([](const Setup&) { return true; });
 }

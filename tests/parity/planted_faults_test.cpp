@@ -168,6 +168,16 @@ struct UpdateShardTwice : Decorator {
   }
 };
 
+/// Computes a forward with keys and values that another rank sent before.
+struct StaleKeyValues : Decorator {
+  using Decorator::Decorator;
+  ForwardResult Forward(const ForwardPass& pass) override {
+    const PlantStaleKeyValues planted;
+    ++*times;
+    return program->Forward(pass);
+  }
+};
+
 struct Outcome {
   Proof proof;
   int times = 0;  ///< how often the fault struck
@@ -310,6 +320,17 @@ TEST_CASE("a shard of a state that is updated twice is found in its module only"
   }
   if (precision != Precision::kFloat64) return;
   CHECK(ModulesAtFault(outcome.proof, "parameter") == Modules{"language"});
+}
+
+TEST_CASE("keys and values that are stale by one exchange break the proof", "[parity][faults]") {
+  const ContextExchange exchange = GENERATE(ContextExchange::kRing, ContextExchange::kGather);
+  Config config = Setup(Disjoint({.cp = 2}), {.cp = 3}).Context(48).config();
+  config.schedule.context_exchange = exchange;
+  const auto module = GENERATE(std::string("vision"), std::string("language"));
+  const Outcome outcome = ProveWith<StaleKeyValues>(config, module, 0, 0);
+  CHECK(outcome.times > 0);
+  CHECK(outcome.proof.failure == "");
+  CHECK(ModulesAtFault(outcome.proof, "gradient") == kEverything);
 }
 
 TEST_CASE("an update that is applied twice is found in its module only", "[parity][faults]") {

@@ -187,6 +187,11 @@ Setup& Setup::Sharded(const std::string& module, std::int64_t instances) {
               (instances > 1 ? ", " + std::to_string(instances) + " instances" : ""));
 }
 
+Setup& Setup::Gathered() {
+  config_.schedule.context_exchange = ContextExchange::kGather;
+  return Note("gathered keys");
+}
+
 Setup& Setup::WithoutSp(const std::string& module) {
   Module(module).layout.sp = false;
   return Note(module + " without sp");

@@ -39,6 +39,8 @@ class Setup {
   /// The replicas of every module, or of one, divide the state of its optimizer.
   Setup& Sharded(std::int64_t instances = 1);
   Setup& Sharded(const std::string& module, std::int64_t instances = 1);
+  /// Ranks along cp gather keys and values at once.
+  Setup& Gathered();
   /// Rows between the linear layers of a module are not cut over tp.
   Setup& WithoutSp(const std::string& module);
   Setup& FrozenProjector();

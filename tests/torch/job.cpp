@@ -268,13 +268,14 @@ Job::Rows Job::ForwardStage(const std::string& module, int pp, int dp, ForwardPa
     });
   }
   RunThreads(work);
-  for (const ForwardResult& result : results) {
-    if (result.loss.loss != results[0].loss.loss ||
-        result.loss.correct != results[0].loss.correct) {
+  const auto tp = static_cast<std::size_t>(FindModule(config_, module).layout.tp);
+  for (std::size_t i = 0; i < results.size(); ++i) {
+    const LossSums& first = results[i / tp * tp].loss;  // of the ranks along tp
+    if (results[i].loss.loss != first.loss || results[i].loss.correct != first.correct) {
       throw std::logic_error("ranks of one stage disagree about the loss");
     }
+    if (loss && i % tp == 0) *loss += first;
   }
-  if (loss) *loss += results[0].loss;
   return results[0].outputs;
 }
 

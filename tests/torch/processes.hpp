@@ -1,10 +1,13 @@
 // A job in which each rank is a separate process. Counts the bytes that each receives.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <memory>
+#include <vector>
 
 #include "modules/groups.hpp"
+#include "tests/torch/job.hpp"
 #include "tests/transport/memory_plane.hpp"
 
 namespace troupe {
@@ -30,5 +33,10 @@ class Processes {
   std::shared_ptr<AbortSignal> abort_ = std::make_shared<AbortSignal>();
   testing::MemoryNetwork network_;
 };
+
+/// Bytes that each rank receives in the passes of one microbatch, without the sums of gradients.
+std::vector<double> BytesOfMicrobatch(const Config& config, const Inputs& inputs);
+/// `config` with that many layers in its language model.
+Config WithLayers(Config config, std::int64_t layers);
 
 }  // namespace troupe

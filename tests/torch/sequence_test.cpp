@@ -7,34 +7,6 @@
 #include "tests/torch/processes.hpp"
 
 namespace troupe {
-namespace {
-
-/// Bytes that each rank receives in the passes of a microbatch.
-std::vector<double> ReceivedInPasses(const Config& config, const Inputs& inputs) {
-  Processes processes(config);
-  Job job(config, processes.groups());
-  const auto received = [&] {
-    std::vector<double> bytes;
-    for (int rank = 0; rank < config.cluster.ranks; ++rank) {
-      bytes.push_back(static_cast<double>(processes.network().bytes_received(rank)));
-    }
-    return bytes;
-  };
-  job.Train({inputs}, 1.0 / 20.0);
-  const std::vector<double> before = received();
-  job.Train({inputs}, 1.0 / 20.0);
-  std::vector<double> after = received();
-  for (std::size_t rank = 0; rank < after.size(); ++rank) after[rank] -= before[rank];
-  CHECK(processes.network().fault().empty());
-  return after;
-}
-
-Config WithLayers(Config config, std::int64_t layers) {
-  ModuleOf(config, "language").As<LlamaConfig>().layers = layers;
-  return config;
-}
-
-}  // namespace
 
 TEST_CASE("a layer with cut rows sends two gathers and two sums in each pass, and two gathers more",
           "[torch]") {
@@ -43,8 +15,8 @@ TEST_CASE("a layer with cut rows sends two gathers and two sums in each pass, an
   Config config = LanguageAlone({.tp = tp}, precision);
   ModuleOf(config, "language").As<LlamaConfig>().kv_heads = 4;
   const Inputs inputs = MakeInputs(config, {0, 0, 0, 0, 0, 0, 0, 0}, 3);
-  const std::vector<double> few = ReceivedInPasses(WithLayers(config, 1), inputs);
-  const std::vector<double> many = ReceivedInPasses(WithLayers(config, 5), inputs);
+  const std::vector<double> few = BytesOfMicrobatch(WithLayers(config, 1), inputs);
+  const std::vector<double> many = BytesOfMicrobatch(WithLayers(config, 5), inputs);
   const double element = precision == Precision::kBFloat16 ? 2 : 4;
   const double rows = static_cast<double>(inputs.tokens.num_elements()) * 64 * element;
   const double most = 10.0 * (tp - 1.0) / tp * rows;
