@@ -7,7 +7,8 @@
 //             (at most `credits` microbatches are in flight; others wait)
 // Destination end, for shard d of the destination module:
 //   receives  Slice{m} from every such source leader; answers GradientSlice{m}
-//   sends     Activation{m} to the first stage, once all slices of m have arrived and m-1 is sent
+//   sends     Activation{m} to the first stage, once all slices of m have arrived and m-1 is sent;
+//             where the stage cuts rows over tp, with a shard for each rank
 //
 // The two data-parallel sizes fix which samples go where (layout/route.hpp), and so who sends to whom.
 // The row table that travels with the microbatch has the number of their rows and, where they are cut
@@ -96,8 +97,9 @@ struct DestinationLeaderState {
     Buffer buffer;  ///< its rows, once they are in this process
   };
   struct Flight {
-    std::map<int, Piece> pieces;   ///< by source shard
-    std::vector<RowPiece> joined;  ///< of the pieces by number, recorded for the way back
+    std::map<int, Piece> pieces;  ///< by source shard
+    /// By slice along tp, which rows of which piece it got; recorded for the way back.
+    std::vector<std::vector<RowPiece>> slices;
     std::size_t arrived = 0;
   };
 

@@ -14,28 +14,55 @@ void OnGradient(DestinationPointer self, const Gradient& gradient) {
   DestinationLeaderState& s = self->state;
   auto node = s.flights.extract(gradient.unit);
   Flight& flight = node.mapped();
-  std::vector<std::vector<Buffer>> parts(flight.pieces.size());
-  if (!gradient.shards.empty()) {
-    const Buffer& all = gradient.shards.front();
+  std::vector<std::map<std::int64_t, Buffer>> parts(flight.pieces.size());  // by source, then row
+  for (std::size_t slice = 0; slice < flight.slices.size() && !gradient.shards.empty(); ++slice) {
+    const Buffer& all = gradient.shards.at(slice);
+    for (auto& of_source : parts) of_source.emplace(-1, all.Rows(0, 0));
     std::int64_t row = 0;
-    for (const RowPiece& piece : flight.joined) {
-      parts[piece.tensor].push_back(all.Rows(row, row + piece.rows.size()));
+    for (const RowPiece& piece : flight.slices[slice]) {
+      parts[piece.tensor][piece.rows.begin] = all.Rows(row, row + piece.rows.size());
       row += piece.rows.size();
-    }
-    for (auto& of_source : parts) {
-      if (of_source.empty()) of_source.push_back(all.Rows(0, 0));
     }
   }
   std::size_t number = 0;
   for (auto& [source, piece] : flight.pieces) {
     GradientSlice answer{gradient.unit, {}};
-    const auto& of_source = parts[number++];
-    if (!of_source.empty()) {
+    std::vector<Buffer> rows;
+    for (auto& [row, buffer] : parts[number++]) rows.push_back(std::move(buffer));
+    if (!rows.empty()) {
       answer.buffer =
-          s.config.tensors->Push(ConcatenateRows(of_source), s.config.peer_homes.at(At(source)));
+          s.config.tensors->Push(ConcatenateRows(rows), s.config.peer_homes.at(At(source)));
     }
     piece.promise.deliver(std::move(answer));
   }
+}
+
+/// The pieces that rows `rows` of the joined ones consist of.
+void AppendPieces(const std::vector<RowPiece>& joined, const Interval& rows,
+                  std::vector<RowPiece>& pieces) {
+  std::int64_t row = 0;
+  for (const RowPiece& piece : joined) {
+    const Interval common = Intersect({row, row + piece.rows.size()}, rows);
+    if (common.size() > 0) {
+      const std::int64_t begin = piece.rows.begin + common.begin - row;
+      pieces.push_back({piece.tensor, {begin, begin + common.size()}});
+    }
+    row += piece.rows.size();
+  }
+}
+
+/// The rows of each slice of this part.
+std::vector<std::vector<RowPiece>> SlicesOf(const LeaderConfig& config, const JoinedRows& joined) {
+  const RowCut& cut = config.destination_cut;
+  if (cut.slices == 1) return {joined.pieces};
+  std::vector<std::vector<RowPiece>> slices(At(cut.slices));
+  for (int slice = 0; slice < cut.slices; ++slice) {
+    const RowTable own = SliceTable(joined.table, cut, config.shard % cut.parts, slice);
+    for (const Interval& rows : PlacesOf(own, joined.table)) {
+      AppendPieces(joined.pieces, rows, slices[At(slice)]);
+    }
+  }
+  return slices;
 }
 
 void Deliver(DestinationPointer self, std::int64_t microbatch) {
@@ -49,14 +76,16 @@ void Deliver(DestinationPointer self, std::int64_t microbatch) {
     piece.slice.buffer = Buffer();
   }
   JoinedRows joined = JoinTables(tables);
-  std::vector<Buffer> parts = {tensors.front().Rows(0, 0)};
-  for (const RowPiece& piece : joined.pieces) {
-    parts.push_back(tensors[piece.tensor].Rows(piece.rows.begin, piece.rows.end));
+  flight.slices = SlicesOf(s.config, joined);
+  std::vector<Buffer> shards;
+  for (const auto& slice : flight.slices) {
+    std::vector<Buffer> parts = {tensors.front().Rows(0, 0)};
+    for (const RowPiece& piece : slice) {
+      parts.push_back(tensors[piece.tensor].Rows(piece.rows.begin, piece.rows.end));
+    }
+    shards.push_back(ConcatenateRows(parts));
   }
-  flight.joined = std::move(joined.pieces);
-  Activation activation{microbatch,
-                        s.config.link,
-                        {ConcatenateRows(parts)},
+  Activation activation{microbatch, s.config.link, std::move(shards),
                         std::make_shared<const RowTable>(std::move(joined.table)),
                         flight.pieces.begin()->second.slice.place};
   Ask(self, s.config.stage, std::move(activation),

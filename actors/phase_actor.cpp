@@ -143,13 +143,28 @@ RowTable Renumbered(RowTable table, std::int64_t shift) {
   return table;
 }
 
+/// The rows that a language replica gets of microbatch `m` of the window.
+RowTable MicrobatchTable(const PhaseConfig& config, const Window& window, std::int64_t m,
+                         int replica) {
+  const std::int64_t samples = config.samples_per_microbatch;
+  const Interval held = PartOf(samples, config.language.layout().dp, replica);
+  return SamplesOf(window.table, {{m * samples + held.begin, m * samples + held.end}});
+}
+
+/// Those of them that a shard of the replica gets: slice n % slices of part n / slices.
+RowTable ShardTable(const PhaseConfig& config, const RowTable& replica, int shard) {
+  const RowCut& cut = config.language_cut;
+  const int part = shard / cut.slices;
+  return SliceTable(CutTable(replica, cut, part), cut, part, shard % cut.slices);
+}
+
 /// Phase 2: the packed rows are on the language model's first stage. Hands them out by microbatch,
 /// as views.
 void FeedLanguage(PhasePointer self, std::int64_t unit, const FromSet<ExchangeDone>& done) {
   PhaseState& s = self->state;
   Window& window = s.windows.at(unit);
   const std::int64_t samples = s.config.samples_per_microbatch;
-  const RowCut& cut = s.config.language_cut;
+  const auto num_shards = At(s.config.language_cut.parts * s.config.language_cut.slices);
   const int replicas = s.config.language.layout().dp;
   window.gradients.assign(At(replicas), std::vector<std::vector<Buffer>>(
                                             static_cast<std::size_t>(window.microbatches)));
@@ -157,21 +172,21 @@ void FeedLanguage(PhasePointer self, std::int64_t unit, const FromSet<ExchangeDo
   StartOffload(self, unit);
   for (int replica = 0; replica < replicas; ++replica) {
     const auto ranks = s.config.language.StageRanks(0, replica);
-    const Interval held = PartOf(samples, replicas, replica);
-    std::vector<std::int64_t> begins(At(cut.parts));  // of the microbatch, by part
+    std::vector<std::int64_t> begins(num_shards);  // of the microbatch, by shard
     for (std::int64_t m = 0; m < window.microbatches; ++m) {
-      const auto table = std::make_shared<const RowTable>(
-          Renumbered(SamplesOf(window.table, {{m * samples + held.begin, m * samples + held.end}}),
-                     -m * samples));
+      const RowTable own = MicrobatchTable(s.config, window, m, replica);
       std::vector<std::int64_t> ends = begins;
-      for (int part = 0; part < cut.parts; ++part) {
-        ends[At(part)] += CutTable(*table, cut, part).num_rows();
+      for (std::size_t shard = 0; shard < num_shards; ++shard) {
+        ends[shard] += ShardTable(s.config, own, static_cast<int>(shard)).num_rows();
       }
-      Activation activation{window.first_microbatch + m, s.config.link, {}, table};
+      Activation activation{window.first_microbatch + m,
+                            s.config.link,
+                            {},
+                            std::make_shared<const RowTable>(Renumbered(own, -m * samples))};
       for (std::size_t i = 0; i < ranks.size(); ++i) {
         const Buffer& packed = done.parts[PlaceOf(ranks[i], s.config.ranks)].rows;
-        const std::size_t part = i / (ranks.size() / At(cut.parts));
-        activation.shards.push_back(packed.Rows(begins[part], ends[part]));
+        const std::size_t shard = i / (ranks.size() / num_shards);
+        activation.shards.push_back(packed.Rows(begins[shard], ends[shard]));
       }
       begins = std::move(ends);
       const auto r = static_cast<std::size_t>(replica);
@@ -181,12 +196,17 @@ void FeedLanguage(PhasePointer self, std::int64_t unit, const FromSet<ExchangeDo
   }
 }
 
+/// Adds the rows of `more`, whose samples come after those of `table`.
+void Append(const RowTable& more, RowTable& table) {
+  table.samples.insert(table.samples.end(), more.samples.begin(), more.samples.end());
+  table.rows.insert(table.rows.end(), more.rows.begin(), more.rows.end());
+  table.runs.insert(table.runs.end(), more.runs.begin(), more.runs.end());
+}
+
 /// Phase 1 is over: the rows of the window have arrived from all encoder replicas.
 void Transform(PhasePointer self, std::int64_t unit) {
   PhaseState& s = self->state;
   Window& window = s.windows.at(unit);
-  const std::int64_t samples = s.config.samples_per_microbatch;
-  const int length = static_cast<int>(window.microbatches);
   std::vector<const RowTable*> tables;
   std::vector<RowTable> sources;
   for (const auto& rows : window.rows) {
@@ -197,9 +217,13 @@ void Transform(PhasePointer self, std::int64_t unit) {
   }
   window.table = JoinTables(tables).table;
   std::vector<RowTable> destinations;
-  for (const auto& held : WindowAssignment(samples, length, s.config.language.layout().dp)) {
-    for (int part = 0; part < s.config.language_cut.parts; ++part) {
-      destinations.push_back(CutTable(SamplesOf(window.table, held), s.config.language_cut, part));
+  for (int replica = 0; replica < s.config.language.layout().dp; ++replica) {
+    for (int shard = 0; shard < s.config.language_cut.parts * s.config.language_cut.slices;
+         ++shard) {
+      RowTable& table = destinations.emplace_back();
+      for (std::int64_t m = 0; m < window.microbatches; ++m) {
+        Append(ShardTable(s.config, MicrobatchTable(s.config, window, m, replica), shard), table);
+      }
     }
   }
   window.route = RouteOf(sources, destinations);

@@ -83,7 +83,7 @@ struct PhaseState {
     std::vector<EncoderRows> rows;  ///< by encoder replica
     std::size_t arrived = 0;        ///< of these
     RowTable table;                 ///< of all rows of the window
-    Route route;  ///< encoder shard -> language shard: a shard is a part of a replica along cp
+    Route route;  ///< encoder shard -> language shard: a part of a replica, or its slice
     std::vector<std::vector<std::vector<Buffer>>> gradients;  ///< [replica][microbatch][tp x cp]
     std::size_t missing_gradients = 0;
     bool no_gradient = false;  ///< the answer is "no gradient"

@@ -43,13 +43,15 @@ ExchangePlan PlanFor(const Route& route, const std::vector<std::vector<int>>& so
   return plan;
 }
 
-std::vector<std::vector<int>> RanksByShard(const Grid& grid, int pp) {
-  const Layout& layout = grid.layout();
-  std::vector<std::vector<int>> shards(At(layout.num_holders()));
-  for (int dp = 0; dp < layout.dp; ++dp) {
-    for (const int rank : grid.StageRanks(pp, dp)) {
-      shards[At(layout.HolderAt(grid.CoordinatesOf(rank)))].push_back(rank);
-    }
+/// The ranks of a stage, replica by replica, in as many equal groups as there are shards.
+std::vector<std::vector<int>> RanksByShard(const Grid& grid, int pp, std::size_t num_shards) {
+  std::vector<int> ranks;
+  for (int dp = 0; dp < grid.layout().dp; ++dp) {
+    for (const int rank : grid.StageRanks(pp, dp)) ranks.push_back(rank);
+  }
+  std::vector<std::vector<int>> shards(num_shards);
+  for (std::size_t i = 0; i < ranks.size(); ++i) {
+    shards[i / (ranks.size() / num_shards)].push_back(ranks[i]);
   }
   return shards;
 }
@@ -58,14 +60,14 @@ std::vector<std::vector<int>> RanksByShard(const Grid& grid, int pp) {
 
 ExchangePlan ForwardExchange(const Route& route, const Grid& encoder, const Grid& language,
                              const std::vector<int>& ranks) {
-  return PlanFor(route, RanksByShard(encoder, encoder.layout().pp - 1), RanksByShard(language, 0),
-                 ranks);
+  return PlanFor(route, RanksByShard(encoder, encoder.layout().pp - 1, route.source_rows.size()),
+                 RanksByShard(language, 0, route.destination_rows.size()), ranks);
 }
 
 ExchangePlan BackwardExchange(const Route& route, const Grid& encoder, const Grid& language,
                               const std::vector<int>& ranks) {
-  return PlanFor(Inverse(route), RanksByShard(language, 0),
-                 RanksByShard(encoder, encoder.layout().pp - 1), ranks);
+  return PlanFor(Inverse(route), RanksByShard(language, 0, route.destination_rows.size()),
+                 RanksByShard(encoder, encoder.layout().pp - 1, route.source_rows.size()), ranks);
 }
 
 }  // namespace troupe

@@ -5,6 +5,7 @@
 
 #include "data/field_items.hpp"
 #include "data/sample_order.hpp"
+#include "plan/row_cuts.hpp"
 #include "plan/unit_samples.hpp"
 
 namespace troupe {
@@ -27,11 +28,10 @@ void RequireAnswers(const CountedSet& counted, std::int64_t context) {
                   std::to_string(context) + " tokens");
 }
 
-/// Returns whether a module at an end of an encoder's edges cuts rows over cp.
-bool CutsRows(const Config& config, const std::string& encoder) {
+/// Returns whether an end of an encoder's edges cuts rows.
+bool CutsRowsOf(const Config& config, const std::string& encoder) {
   return std::ranges::any_of(config.edges, [&](const EdgeConfig& edge) {
-    return edge.from == encoder &&
-           (config.Find(edge.from)->layout.cp > 1 || config.Find(edge.to)->layout.cp > 1);
+    return edge.from == encoder && CutsRows(config, edge);
   });
 }
 
@@ -154,7 +154,7 @@ std::shared_ptr<const Inputs> LlavaSource::Load(const std::string& module, int d
   const Samples samples = SamplesOf(*found, dp, round, unit);
   auto inputs = std::make_shared<Inputs>();
   if (!reads_text) {
-    inputs->table = EncoderRows(samples, own, CutsRows(config_, module));
+    inputs->table = EncoderRows(samples, own, CutsRowsOf(config_, module));
     LoadItems(round, samples, own, *inputs);
     return inputs;
   }
@@ -288,7 +288,7 @@ void LlavaSource::AddEdge(const Samples& samples, std::size_t encoder, Inputs& i
   if (encoders_[encoder]->model->tile_side() > 0) {
     inputs.newlines[name] = InBatch(samples, &Sample::newlines, encoder, num_tokens);
   }
-  inputs.expected[name] = EncoderRows(samples, encoder, CutsRows(config_, name));
+  inputs.expected[name] = EncoderRows(samples, encoder, CutsRowsOf(config_, name));
 }
 
 void LlavaSource::LoadItems(const Round& round, const Samples& samples, std::size_t encoder,

@@ -254,6 +254,9 @@ class ModelConfig {
   /// Returns whether its body cuts the rows between the linears of its layers over tp where the group
   /// says so (modules/torch/sequence_rows.hpp). Then gradients of Cut::kNone are partial in layers.
   virtual bool cuts_rows() const { return false; }
+  /// Returns whether it does so from its first stage to its last, too. Then all its gradients of
+  /// Cut::kNone are partial.
+  virtual bool cuts_all_rows() const { return false; }
   /// Returns how its rows are cut over `cp` ranks, as a source of an edge and as its end.
   virtual RowCut CutOver(int cp) const { return {RowCut::By::kItems, cp, rows_per_item()}; }
   /// Returns the largest cp that it allows.

@@ -272,7 +272,9 @@ std::int64_t LlamaConfig::KeptElements(const StagePlace& stage, const RankWork& 
       CeilDivide(query_width() + 2 * key_width() + normed + heads, work.tp);
   const std::int64_t outputs = CeilDivide(query_width(), work.tp);
   const std::int64_t mlp = CeilDivide(3 * mlp_hidden, work.tp);
-  const std::int64_t head = stage.last ? 2 * hidden : 0;
+  // The norm's input is cut, the head's is whole.
+  const std::int64_t normed_rows = work.cuts_rows ? CeilDivide(hidden, work.tp) : hidden;
+  const std::int64_t head = stage.last ? normed_rows + hidden : 0;
   const std::int64_t row =
       stage.layers.size() * work.KeptOfRow(hidden, attention, outputs, mlp) + head;
   return work.samples * CeilDivide(context, work.cp) * row;

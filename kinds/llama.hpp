@@ -69,6 +69,7 @@ struct LlamaConfig : ModelOf<LlamaConfig, kLlama> {
   }
   std::int64_t shared_kv_heads() const override { return kv_heads; }
   bool cuts_rows() const override { return true; }
+  bool cuts_all_rows() const override { return true; }
   RowCut CutOver(int cp) const override { return {RowCut::By::kContext, cp}; }
   std::int64_t most_context_parts() const override { return context; }
   bool sums_over_tp() const override { return head_norms; }

@@ -23,6 +23,15 @@ void Append(std::vector<RowRun>& runs, const RowRun& run) {
   runs.push_back(run);
 }
 
+/// By sample number.
+std::map<std::int64_t, std::int64_t> LengthsOf(const RowTable& table) {
+  std::map<std::int64_t, std::int64_t> lengths;
+  for (std::size_t i = 0; i < table.lengths.size(); ++i) {
+    lengths[table.samples[i]] = table.lengths[i];
+  }
+  return lengths;
+}
+
 /// The common part of a run and rows [first, end) of its sample.
 RowRun Clipped(const RowRun& run, const Interval& rows) {
   const Interval common = Intersect({run.first, run.first + run.count}, rows);
@@ -73,10 +82,7 @@ ContextChunks ChunksOf(std::int64_t length, int parts, int part) {
 RowTable CutTable(const RowTable& table, const RowCut& cut, int part) {
   if (cut.parts == 1) return table;
   RowTable own{table.samples, {}, table.lengths, {}};
-  std::map<std::int64_t, std::int64_t> lengths;
-  for (std::size_t i = 0; i < table.lengths.size(); ++i) {
-    lengths[table.samples[i]] = table.lengths[i];
-  }
+  const std::map<std::int64_t, std::int64_t> lengths = LengthsOf(table);
   std::optional<std::int64_t> sample;
   bool mine = false;  // the row before is in this part
   for (const RowRun& run : RunsOf(table)) {
@@ -96,6 +102,50 @@ RowTable CutTable(const RowTable& table, const RowCut& cut, int part) {
       Append(own.runs, Clipped(run, {chunk.begin + shift, chunk.end + shift}));
     }
     mine = chunks.Contains(run.place + run.count - 1);
+  }
+  CountRows(own);
+  return own;
+}
+
+PartTokens::PartTokens(const std::map<std::int64_t, std::int64_t>& lengths, int parts, int part) {
+  std::int64_t longest = 0;
+  for (const auto& [sample, length] : lengths) longest = std::max(longest, length);
+  for (const auto& [sample, length] : lengths) {
+    const ContextChunks chunks = ChunksOf(parts == 1 ? longest : length, parts, part);
+    samples_[sample] = {num_rows_, chunks};
+    num_rows_ += chunks.size();
+  }
+}
+
+std::int64_t PartTokens::RowOf(std::int64_t sample, std::int64_t token) const {
+  const auto& [first_row, chunks] = samples_.at(sample);
+  return first_row + (chunks.front.Contains(token)
+                          ? token - chunks.front.begin
+                          : chunks.front.size() + token - chunks.back.begin);
+}
+
+Interval PartTokens::SliceRows(int slices, int slice) const {
+  const std::int64_t each = (num_rows_ + slices - 1) / slices;
+  return {std::min(num_rows_, slice * each), std::min(num_rows_, (slice + 1) * each)};
+}
+
+RowTable SliceTable(const RowTable& table, const RowCut& cut, int part, int slice) {
+  if (cut.slices == 1) return table;
+  RowTable own{table.samples, {}, table.lengths, {}};
+  const PartTokens tokens(LengthsOf(table), cut.parts, part);
+  const Interval rows = tokens.SliceRows(cut.slices, slice);
+  std::optional<std::int64_t> sample;
+  bool mine = false;  // the row before is in this slice
+  for (const RowRun& run : RunsOf(table)) {
+    if (sample != run.sample) mine = slice == 0;
+    sample = run.sample;
+    if (run.place < 0) {
+      if (mine) Append(own.runs, run);
+      continue;
+    }
+    const std::int64_t shift = run.first - tokens.RowOf(run.sample, run.place);
+    Append(own.runs, Clipped(run, {rows.begin + shift, rows.end + shift}));
+    mine = rows.Contains(tokens.RowOf(run.sample, run.place + run.count - 1));
   }
   CountRows(own);
   return own;

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <vector>
 
 #include "layout/route.hpp"
@@ -60,12 +61,39 @@ struct RowCut {
   By by = By::kItems;
   int parts = 1;               ///< cp
   std::int64_t item_rows = 1;  ///< with kItems: rows of an item
+  int slices = 1;              ///< with kContext: tp, where its ranks share the tokens of a part
 };
 
 /// The rows of `table` that `part` of a cut has, in the same order; all samples stay. With kContext,
 /// rows without a place go where the one before them goes, so the table must have all rows of its
 /// samples; it may then be cut by items. A table without runs gets them.
 RowTable CutTable(const RowTable& table, const RowCut& cut, int part);
+
+/// The tokens of some samples as the rows of a part: sample by sample, the front chunk before the back
+/// one. Where there is one part, each sample is padded to the longest.
+class PartTokens {
+ public:
+  /// Samples that have `lengths` tokens, by number.
+  PartTokens(const std::map<std::int64_t, std::int64_t>& lengths, int parts, int part);
+
+  std::int64_t num_rows() const { return num_rows_; }
+  /// The row of a token of the part. Throws std::out_of_range for an unknown sample.
+  std::int64_t RowOf(std::int64_t sample, std::int64_t token) const;
+  /// The rows that rank `slice` of `slices` along tp has: equal parts, the last may be cut short.
+  Interval SliceRows(int slices, int slice) const;
+
+ private:
+  struct Sample {
+    std::int64_t first_row = 0;
+    ContextChunks chunks;
+  };
+  std::map<std::int64_t, Sample> samples_;
+  std::int64_t num_rows_ = 0;
+};
+
+/// Of the rows that `part` of a cut by context has, those whose tokens are in a slice. `table` has all of
+/// that part, and its lengths. Rows without a place go where the one before them goes.
+RowTable SliceTable(const RowTable& table, const RowCut& cut, int part, int slice);
 
 /// The samples of `table` that are in `held`, with their rows.
 RowTable SamplesOf(const RowTable& table, const std::vector<Interval>& held);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "plan/row_cuts.hpp"
 #include "plan/stage_parts.hpp"
 
 namespace troupe {
@@ -221,18 +222,10 @@ int JobPlan::PartsAt(int link, EdgeEnd end) const {
 }
 
 RowCut JobPlan::CutAt(int link, EdgeEnd end) const {
-  const StageLink& l = graph_.links()[At(link)];
-  const ModulePlan& module = ModuleOf(stages_[At(end == EdgeEnd::kSource ? l.from : l.to)].module);
-  RowCut cut = module.config->model->CutOver(module.grid.layout().cp);
-  if (cut.by == RowCut::By::kContext) return cut;
-  // Items are those of the module where the rows come from.
-  int from = l.from;
-  while (!graph_.stages()[At(from)].in.empty()) {
-    from = graph_.links()[At(graph_.stages()[At(from)].in.front())].from;
-  }
-  cut.item_rows = std::max<std::int64_t>(
-      1, ModuleOf(stages_[At(from)].module).config->model->CutOver(1).item_rows);
-  return cut;
+  const EdgePlan& edge = edges_[At(graph_.links()[At(link)].edge)];
+  const EdgeConfig& config =
+      *config_.FindEdge(ModuleOf(edge.from).config->name, ModuleOf(edge.to).config->name);
+  return end == EdgeEnd::kSource ? SourceCut(config_, config) : DestinationCut(config_, config);
 }
 
 int JobPlan::InputOf(int link) const {

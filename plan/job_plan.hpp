@@ -126,7 +126,7 @@ class JobPlan {
   /// Returns how many of these actors a replica has at that end: one, or with leaders one for each part
   /// along cp.
   int PartsAt(int link, EdgeEnd end) const;
-  /// Returns how the module at that end of a boundary cuts its rows over cp.
+  /// Returns how the module at that end of a boundary cuts its rows.
   RowCut CutAt(int link, EdgeEnd end) const;
   /// Returns the number of the link's first input among those of its destination stage, where each of
   /// PartsAt is one.

@@ -213,10 +213,15 @@ std::vector<ParameterSpec> StageParameters(const Config& config, const std::stri
       specs[i].from_folder = from_folder && !may_lack;
     }
     if (part.module && part.module->lora) AddAdapters(*part.module, first, specs);
-    const bool cuts_rows = FindModule(config, module).layout.cuts_rows();
-    if (!part.module || !part.module->model->cuts_rows() || !cuts_rows) continue;
+    const ModuleConfig& host = FindModule(config, module);
+    // Newline rows are among those of the host.
+    const ModelConfig* const model = part.newline  ? &*host.model
+                                     : part.module ? &*part.module->model
+                                                   : nullptr;
+    if (model == nullptr || !model->cuts_rows() || !host.layout.cuts_rows()) continue;
     for (std::size_t i = first; i < specs.size(); ++i) {
-      if (specs[i].layer && specs[i].cut == Cut::kNone) specs[i].cut = Cut::kSummed;
+      const bool cut = specs[i].layer || model->cuts_all_rows();
+      if (cut && specs[i].cut == Cut::kNone) specs[i].cut = Cut::kSummed;
     }
   }
   return specs;

@@ -40,14 +40,13 @@ RowDropout::RowDropout(const Config& config, const ModuleConfig& module)
       seed_(config.run.seed),
       samples_per_microbatch_(config.samples_per_microbatch()) {}
 
-at::Tensor RowDropout::RowsOf(const ForwardPass& pass, const RowTable* table,
-                              const at::Tensor& rows, const RowNumbers& numbers) const {
+at::Tensor RowDropout::RowsOf(const ForwardPass& pass, const RowTable* table, std::int64_t num_rows,
+                              const at::Device& device, const RowNumbers& numbers) const {
   if (!drops_ || !pass.train) return {};
   if (table == nullptr) {
     throw std::invalid_argument(
         name_ + ": dropout of adapters: expected the samples of the rows, got none");
   }
-  const std::int64_t num_rows = rows.size(0);
   std::vector<std::int32_t> keys;
   keys.reserve(static_cast<std::size_t>(num_rows));
   const std::int64_t first = pass.first_microbatch * samples_per_microbatch_;
@@ -62,12 +61,12 @@ at::Tensor RowDropout::RowsOf(const ForwardPass& pass, const RowTable* table,
                                 Counted(std::ssize(table->samples), "sample") + ", got " +
                                 std::to_string(num_rows));
   }
-  return Upload(at::tensor(keys, at::kInt), rows.device());
+  return Upload(at::tensor(keys, at::kInt), device);
 }
 
 at::Tensor RowDropout::RowsOf(const ForwardPass& pass, const RowTable* table,
                               const at::Tensor& rows, const Encoder& encoder) const {
-  return RowsOf(pass, table, rows, [&](std::size_t place) {
+  return RowsOf(pass, table, rows.size(0), rows.device(), [&](std::size_t place) {
     const std::int64_t leave = table->rows[place];
     if (const auto numbers = encoder.RowNumbers(leave)) return *numbers;
     std::vector<std::int64_t> all(

@@ -39,10 +39,10 @@ class RowDropout {
   /// The numbers of the rows that are here of the sample at that place in the table.
   using RowNumbers = std::function<std::vector<std::int64_t>(std::size_t place)>;
 
-  /// For the rows [M, ...] that enter the layers. Undefined if nothing is dropped in this pass. Throws
-  /// std::invalid_argument for another number of rows, or without a table.
-  at::Tensor RowsOf(const ForwardPass& pass, const RowTable* table, const at::Tensor& rows,
-                    const RowNumbers& numbers) const;
+  /// For the `num_rows` rows that enter the layers of all ranks along tp. Undefined if nothing is dropped
+  /// in this pass. Throws std::invalid_argument for another number of rows, or without a table.
+  at::Tensor RowsOf(const ForwardPass& pass, const RowTable* table, std::int64_t num_rows,
+                    const at::Device& device, const RowNumbers& numbers) const;
   /// Those of an encoder, whose samples have rows there in proportion to those that leave.
   at::Tensor RowsOf(const ForwardPass& pass, const RowTable* table, const at::Tensor& rows,
                     const Encoder& encoder) const;

@@ -6,6 +6,7 @@
 #include <tuple>
 #include <utility>
 
+#include "kinds/work.hpp"
 #include "layout/row_table.hpp"
 #include "layout/text.hpp"
 #include "modules/torch/activations.hpp"
@@ -129,14 +130,14 @@ at::Tensor Llama::RunLayers(at::Tensor rows, const std::vector<std::int64_t>& le
                                 " values per sample, got " + std::to_string(longest) + " of " +
                                 std::to_string(rows.size(1)));
   }
-  if (rows.size(0) != num_rows) {
-    throw std::invalid_argument(name_ + ": expected " + std::to_string(num_rows) + " rows of " +
+  const std::int64_t cut_rows = group_->cuts_rows() ? num_rows : 0;
+  const std::int64_t own_rows = cut_rows > 0 ? CeilDivide(num_rows, group_->size()) : num_rows;
+  if (rows.size(0) != own_rows) {
+    throw std::invalid_argument(name_ + ": expected " + std::to_string(own_rows) + " rows of " +
                                 Counted(std::ssize(lengths), "sample") + ", got " +
                                 std::to_string(rows.size(0)));
   }
   const AttendFunction attend = AttendOver(lengths);
-  const std::int64_t cut_rows = group_->cuts_rows() ? rows.size(0) : 0;
-  if (cut_rows > 0) rows = CutRows(rows, group_);
   for (const Layer& layer : layers_) {
     const auto run = [this, &layer, attend, cut_rows](const at::Tensor& x) {
       return RunLayer(x, layer, attend, cut_rows);
@@ -144,7 +145,7 @@ at::Tensor Llama::RunLayers(at::Tensor rows, const std::vector<std::int64_t>& le
     rows = RunPart(recompute_ == Recompute::kFull, layer.gate->Enter(rows),
                    AnyTrained({&layer.qkv, &layer.out, &layer.gate_up, &layer.down}), run);
   }
-  return cut_rows > 0 ? JoinRows(rows, cut_rows, group_) : rows;
+  return rows;
 }
 
 CacheSizes Llama::cache_sizes() const {
@@ -202,11 +203,12 @@ at::Tensor Llama::RunLayer(const at::Tensor& rows, const Layer& layer, const Att
   return middle + Linear(SwiGlu(gate_up), layer.down, LinearCut::kInputs, group_, cut_rows);
 }
 
-at::Tensor Llama::Loss(const at::Tensor& rows, const at::Tensor& labels,
-                       Predictions& predictions) const {
+at::Tensor Llama::Loss(const at::Tensor& rows, const std::vector<std::int64_t>& counts,
+                       const at::Tensor& labels, Predictions& predictions) const {
   CheckVocabulary(labels, "labels");
-  return VocabularyLoss(RmsNorm(head_gate_->Enter(rows), norm_, config_.norm_epsilon, numerics_),
-                        *head_, Upload(labels, numerics_.device), group_, predictions);
+  const at::Tensor own = RmsNorm(head_gate_->Enter(rows), norm_, config_.norm_epsilon, numerics_);
+  return VocabularyLoss(group_->cuts_rows() ? GatherParts(own, counts, group_) : own, *head_,
+                        Upload(labels, numerics_.device), group_, predictions);
 }
 
 }  // namespace troupe

@@ -37,12 +37,15 @@ class Llama final : public Decoder {
 
   /// Of tokens of any shape. First stage only.
   at::Tensor EmbedTokens(const at::Tensor& tokens) const override;
-  /// The layers of this stage, of samples that have `lengths` tokens on all ranks along cp. Throws
+  /// The layers of this stage, of samples that have `lengths` tokens on all ranks along cp. Where ranks
+  /// along tp cut rows, `rows` and the result are this rank's. Throws
   /// std::invalid_argument when one exceeds the context, or for another number of rows.
   at::Tensor RunLayers(at::Tensor rows, const std::vector<std::int64_t>& lengths) const;
   /// Final norm, head and cross-entropy of some rows [M, H] and their labels [M] int64, which are
-  /// in host memory. Last stage only. Throws std::invalid_argument naming a label that is no token.
-  at::Tensor Loss(const at::Tensor& rows, const at::Tensor& labels, Predictions& predictions) const;
+  /// in host memory. Where ranks along tp cut rows, `rows` are this rank's, counts[rank] of M. Last stage
+  /// only. Throws std::invalid_argument naming a label that is no token.
+  at::Tensor Loss(const at::Tensor& rows, const std::vector<std::int64_t>& counts,
+                  const at::Tensor& labels, Predictions& predictions) const;
 
   CacheSizes cache_sizes() const override;
   std::int64_t context() const override { return config_.context; }

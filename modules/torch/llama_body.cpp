@@ -8,8 +8,10 @@
 #include "modules/torch/llama.hpp"
 #include "modules/torch/placed_rows.hpp"
 #include "modules/torch/projector.hpp"
+#include "modules/torch/sequence_rows.hpp"
 #include "modules/torch/tensors.hpp"
 #include "modules/torch/token_places.hpp"
+#include "plan/row_cuts.hpp"
 
 namespace troupe {
 namespace {
@@ -22,6 +24,7 @@ struct Source {
   std::optional<Projector> projector = {};     ///< when it runs here
   at::Tensor newline = {};                     ///< a leaf [H], where its images are cut into tiles
   std::size_t input = 0;                       ///< otherwise its place among the incoming links
+  RowCut cut = {};                             ///< likewise
 };
 
 /// [tokens, rows of every encoder] -> layers -> [loss].
@@ -30,7 +33,7 @@ class LlamaBody : public StageBody {
   LlamaBody(const Config& config, const ModuleConfig& module, int pp, const ParameterStore& store,
             const BodyGroups& groups)
       : name_(module.name),
-        context_(groups.context),
+        groups_(groups),
         dropout_(config, module),
         first_(pp == 0),
         last_(pp + 1 == module.num_stages()),
@@ -41,11 +44,11 @@ class LlamaBody : public StageBody {
   BodyResult Forward(const std::vector<at::Tensor>& inputs, const ForwardPass& pass) override {
     const Rows in = first_ ? Merge(inputs, pass) : FromHop(inputs.at(0), pass);
     const DropoutScope dropout(
-        dropout_.RowsOf(pass, pass.table(), in.rows,
+        dropout_.RowsOf(pass, pass.table(), in.places.num_rows(), in.rows.device(),
                         [&in](std::size_t sample) { return in.places.TokensOf(sample); }));
     const at::Tensor rows = llama_.RunLayers(in.rows, in.places.lengths());
     if (last_) return Loss(rows, in, RequireData(pass, name_));
-    if (cut()) return {{rows}, {}, {}};
+    if (cut() || cuts_rows()) return {{rows}, {}, {}};
     return {{rows.view({std::ssize(in.places.lengths()), in.width, rows.size(1)})}, {}, {}};
   }
 
@@ -57,19 +60,21 @@ class LlamaBody : public StageBody {
     std::int64_t width = 0;  ///< T
   };
 
-  bool cut() const { return context_->size() > 1; }
+  bool cut() const { return groups_.context->size() > 1; }
+  bool cuts_rows() const { return groups_.tensor->cuts_rows(); }
+
+  /// The tokens of each sample of a pass.
+  const std::vector<std::int64_t>& LengthsOf(const ForwardPass& pass) const {
+    if (pass.table() != nullptr) return pass.table()->rows;
+    throw std::invalid_argument(name_ + ": expected the samples of the rows, got none");
+  }
 
   /// Of B samples that are padded to `width` tokens, or cut over cp without padding.
   TokenPlaces PlacesIn(std::int64_t num_samples, std::int64_t width,
                        const ForwardPass& pass) const {
-    if (!cut()) {
-      return {std::vector<std::int64_t>(static_cast<std::size_t>(num_samples), width), width,
-              *context_};
-    }
-    if (pass.table() == nullptr) {
-      throw std::invalid_argument(name_ + ": expected the samples of the rows, got none");
-    }
-    return {pass.table()->rows, width, *context_};
+    if (cut()) return {LengthsOf(pass), width, groups_};
+    return {std::vector<std::int64_t>(static_cast<std::size_t>(num_samples), width), width,
+            groups_};
   }
 
   void AddSources(const Config& config, const ParameterStore& store, const TensorGroupPtr& group) {
@@ -86,6 +91,7 @@ class LlamaBody : public StageBody {
                                            {group, c10::make_intrusive<ContextGroup>()});
       } else {
         source.input = num_inputs++;
+        source.cut = DestinationCut(config, edge);
       }
       if (edge.through && (is_inline || edge.through->on == ProjectorEnd::kTo)) {
         source.projector.emplace(edge, store, group);
@@ -112,40 +118,56 @@ class LlamaBody : public StageBody {
     return any ? AsTensor(found->second, DType::kInt64, 1, what) : at::empty({0}, at::kLong);
   }
 
-  /// Rows of an encoder that are here, and their places among the own tokens.
+  /// Rows of an encoder, and the rows of this rank whose places they take; -1: none.
   struct Placed {
     at::Tensor rows;
     at::Tensor places;
+    bool shared = false;  ///< all ranks along tp have the same rows
+
+    void KeepPlaced() {
+      const at::Tensor kept = places.ge(0).nonzero().view({-1});
+      if (kept.numel() == places.numel()) return;
+      rows = SelectRows(rows, Upload(kept, rows.device()));
+      places = places.index_select(0, kept);
+    }
   };
 
-  /// Those that come from elsewhere, or those of the own tokens of an encoder that runs here.
+  /// Those that a leader or phase has cut for this rank, or all, of a source elsewhere or here.
   Placed RowsOf(const Source& source, const std::vector<at::Tensor>& inputs,
                 const ForwardPass& pass, const TokenPlaces& tokens) const {
     const std::string& encoder = source.module.name;
     const Inputs& data = *pass.data;
-    if (cut() && !source.encoder) {
-      return {inputs.at(source.input), tokens.OfRows(data.expected.at(encoder))};
+    const auto table = data.expected.find(encoder);
+    if (!source.encoder && table != data.expected.end() && !table->second.lengths.empty()) {
+      return {inputs.at(source.input), tokens.OfRows(table->second, source.cut),
+              source.cut.slices == 1};
     }
     const at::Tensor places =
         PlacesIn(data.positions, encoder, name_ + ": positions of " + encoder);
-    const at::Tensor rows = source.encoder ? Encode(source, pass) : inputs.at(source.input);
-    if (!cut()) return {rows, places};
-    const at::Tensor own = tokens.InOwn(places);
-    const at::Tensor kept = own.ge(0).nonzero().view({-1});
-    return {SelectRows(rows, Upload(kept, rows.device())), own.index_select(0, kept)};
+    Placed placed{source.encoder ? Encode(source, pass) : inputs.at(source.input),
+                  tokens.InPart(places), true};
+    if (cut()) placed.KeepPlaced();
+    placed.places = tokens.InSlice(placed.places);
+    return placed;
   }
 
   /// Puts the encoder's rows in the places of their placeholders.
   at::Tensor Place(at::Tensor text, const Source& source, const std::vector<at::Tensor>& inputs,
                    const ForwardPass& pass, const TokenPlaces& tokens) const {
     const std::string& encoder = source.module.name;
-    auto [rows, row_places] = RowsOf(source, inputs, pass, tokens);
-    if (source.projector) rows = source.projector->Forward(rows);
-    const RowPlaces places{
-        row_places,
-        tokens.OnlyOwn(PlacesIn(pass.data->newlines, encoder, name_ + ": newlines of " + encoder))};
+    Placed placed = RowsOf(source, inputs, pass, tokens);
+    if (source.projector) placed.rows = source.projector->Forward(placed.rows);
+    if (cuts_rows() && placed.shared) {
+      placed.rows = SharedRows(placed.rows, groups_.tensor);
+      placed.KeepPlaced();
+    }
+    at::Tensor newlines =
+        PlacesIn(pass.data->newlines, encoder, name_ + ": newlines of " + encoder);
+    newlines = tokens.InSlice(tokens.InPart(newlines));
+    if (cut() || cuts_rows()) newlines = newlines.masked_select(newlines.ge(0));
     const at::Tensor newline = source.newline.defined() ? LeafValues(source.newline) : at::Tensor();
-    return PlaceEncoderRows(std::move(text), rows, newline, places, name_, encoder);
+    return PlaceEncoderRows(std::move(text), placed.rows, newline, {placed.places, newlines}, name_,
+                            encoder);
   }
 
   Rows Merge(const std::vector<at::Tensor>& inputs, const ForwardPass& pass) const {
@@ -160,11 +182,11 @@ class LlamaBody : public StageBody {
   }
 
   Rows FromHop(const at::Tensor& input, const ForwardPass& pass) const {
-    if (cut() && input.dim() == 2) {
+    if ((cut() || cuts_rows()) && input.dim() == 2) {
       const std::int64_t width = last_ ? RequireData(pass, name_).labels.shape().at(1) : 0;
-      return {input, PlacesIn(0, width, pass), width};
+      return {input, TokenPlaces(LengthsOf(pass), width, groups_), width};
     }
-    if (cut() || input.dim() != 3) {
+    if (cut() || cuts_rows() || input.dim() != 3) {
       throw std::invalid_argument("hop: expected [samples, tokens, hidden], got " +
                                   ToString(input.sizes().vec()));
     }
@@ -187,8 +209,11 @@ class LlamaBody : public StageBody {
     const at::Tensor content = ContentOf(data, in.places, valid);
     Predictions predictions;
     BodyResult result;
-    result.outputs.push_back(llama_.Loss(SelectRows(rows, Upload(valid, rows.device())),
-                                         flat.index_select(0, valid), predictions));
+    at::Tensor own = in.places.InSlice(valid);
+    if (cuts_rows()) own = own.masked_select(own.ge(0));
+    result.outputs.push_back(llama_.Loss(SelectRows(rows, Upload(own, rows.device())),
+                                         in.places.CountsOf(valid), flat.index_select(0, valid),
+                                         predictions));
     result.loss.tokens = valid.numel();
     result.loss.content_tokens = content.sum().item<std::int64_t>();
     result.late_loss = LateSums(predictions, content);
@@ -209,7 +234,7 @@ class LlamaBody : public StageBody {
   }
 
   std::string name_;
-  ContextGroupPtr context_;
+  BodyGroups groups_;
   RowDropout dropout_;
   bool first_;
   bool last_;

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <torch/types.h>
+#include <vector>
 
 #include "modules/torch/tensor_group.hpp"
 
@@ -20,5 +21,12 @@ at::Tensor OwnRows(const TensorGroup& group, const at::Tensor& x);
 at::Tensor CutRows(const at::Tensor& x, const TensorGroupPtr& group);
 /// GatherRows as a node. The gradient that it gets is the same on every rank.
 at::Tensor JoinRows(const at::Tensor& own, std::int64_t num_rows, const TensorGroupPtr& group);
+
+/// x, which all ranks have and of which each uses some rows: its gradient is summed over the ranks.
+at::Tensor SharedRows(const at::Tensor& x, const TensorGroupPtr& group);
+/// All rows, from `own` [counts[rank], ...] of every rank, in the order of ranks. The gradient that it gets
+/// on a rank is a part of a sum over the ranks.
+at::Tensor GatherParts(const at::Tensor& own, const std::vector<std::int64_t>& counts,
+                       const TensorGroupPtr& group);
 
 }  // namespace troupe

@@ -1,13 +1,29 @@
 #include "modules/torch/token_places.hpp"
 
+#include <algorithm>
 #include <map>
 #include <utility>
 
 namespace troupe {
+namespace {
+
+/// `rows` with those outside of an interval as -1, and the others counted from its begin.
+at::Tensor Within(const at::Tensor& rows, const Interval& interval) {
+  const at::Tensor outside = rows.lt(interval.begin).logical_or_(rows.ge(interval.end));
+  return (rows - interval.begin).masked_fill_(outside, -1);
+}
+
+}  // namespace
 
 TokenPlaces::TokenPlaces(std::vector<std::int64_t> lengths, std::int64_t width,
-                         const ContextGroup& context)
-    : lengths_(std::move(lengths)), width_(width), parts_(context.size()), part_(context.rank()) {
+                         const BodyGroups& groups)
+    : lengths_(std::move(lengths)),
+      width_(width),
+      parts_(groups.context->size()),
+      part_(groups.context->rank()),
+      slices_(groups.tensor->cuts_rows() ? groups.tensor->size() : 1),
+      slice_(groups.tensor->rank()) {
+  for (const std::int64_t length : lengths_) num_rows_ += ChunksOf(length, parts_, part_).size();
   if (!cut() || width == 0) return;
   in_own_.assign(static_cast<std::size_t>(std::ssize(lengths_) * width), -1);
   std::vector<std::int64_t> own;
@@ -26,7 +42,7 @@ at::Tensor TokenPlaces::Own(const at::Tensor& x) const {
   return cut() ? flat.index_select(0, own_) : flat;
 }
 
-at::Tensor TokenPlaces::InOwn(const at::Tensor& places) const {
+at::Tensor TokenPlaces::InPart(const at::Tensor& places) const {
   if (!cut()) return places;
   const at::Tensor own = at::empty_like(places);
   for (std::int64_t i = 0; i < places.numel(); ++i) {
@@ -37,25 +53,39 @@ at::Tensor TokenPlaces::InOwn(const at::Tensor& places) const {
   return own;
 }
 
-at::Tensor TokenPlaces::OnlyOwn(const at::Tensor& places) const {
-  if (!cut()) return places;
-  const at::Tensor own = InOwn(places);
-  return own.masked_select(own.ge(0));
-}
-
-at::Tensor TokenPlaces::OfRows(const RowTable& whole) const {
-  std::map<std::int64_t, std::int64_t> begins;  // of samples in in_own_
-  for (std::size_t i = 0; i < whole.samples.size(); ++i) {
-    begins[whole.samples[i]] = static_cast<std::int64_t>(i) * width_;
-  }
-  std::vector<std::int64_t> places;
-  for (const RowRun& run : CutTable(whole, {RowCut::By::kContext, parts_}, part_).runs) {
+at::Tensor TokenPlaces::OfRows(const RowTable& whole, const RowCut& cut) const {
+  std::map<std::int64_t, std::int64_t> lengths;
+  for (std::size_t i = 0; i < whole.samples.size(); ++i) lengths[whole.samples[i]] = lengths_.at(i);
+  const PartTokens tokens(lengths, parts_, part_);
+  const RowTable own = SliceTable(CutTable(whole, cut, part_), cut, part_, slice_);
+  std::vector<std::int64_t> rows;
+  for (const RowRun& run : own.runs) {
     for (std::int64_t row = 0; row < run.count; ++row) {
-      const std::int64_t place = begins.at(run.sample) + run.place + row;
-      places.push_back(run.place < 0 ? -1 : in_own_.at(static_cast<std::size_t>(place)));
+      rows.push_back(run.place < 0 ? -1 : tokens.RowOf(run.sample, run.place + row));
     }
   }
-  return at::tensor(places, at::kLong);
+  return InSlice(at::tensor(rows, at::kLong));
+}
+
+at::Tensor TokenPlaces::InSlice(const at::Tensor& rows) const {
+  return slices_ == 1 ? rows : Within(rows, SliceOf(slice_));
+}
+
+std::vector<std::int64_t> TokenPlaces::CountsOf(const at::Tensor& rows) const {
+  const auto* const begin = rows.data_ptr<std::int64_t>();
+  const auto* const end = begin + rows.numel();
+  std::vector<std::int64_t> counts;
+  for (int rank = 0; rank < slices_; ++rank) {
+    const Interval slice = SliceOf(rank);
+    counts.push_back(std::lower_bound(begin, end, slice.end) -
+                     std::lower_bound(begin, end, slice.begin));
+  }
+  return counts;
+}
+
+Interval TokenPlaces::SliceOf(int rank) const {
+  const std::int64_t each = (num_rows_ + slices_ - 1) / slices_;
+  return {std::min(num_rows_, rank * each), std::min(num_rows_, (rank + 1) * each)};
 }
 
 std::vector<std::int64_t> TokenPlaces::TokensOf(std::size_t sample) const {

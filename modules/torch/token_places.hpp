@@ -7,39 +7,46 @@
 #include <vector>
 
 #include "modules/stage_program.hpp"
-#include "modules/torch/context_group.hpp"
+#include "modules/torch/torch_kind.hpp"
 
 namespace troupe {
 
-/// Tokens [B, T] of a microbatch in host memory. A rank has those that ChunksOf says of each sample, in
-/// this order; without cp it has all, padding included.
+/// Tokens [B, T] of a microbatch in host memory. A part has those that ChunksOf says of each sample, in
+/// this order; without cp it has all, padding included. Ranks along tp share its rows if they cut them.
 class TokenPlaces {
  public:
   /// `lengths` are the tokens of each sample, without padding where the samples are cut. With a `width`
   /// of 0 instead of T only their numbers are known.
-  TokenPlaces(std::vector<std::int64_t> lengths, std::int64_t width, const ContextGroup& context);
+  TokenPlaces(std::vector<std::int64_t> lengths, std::int64_t width, const BodyGroups& groups);
 
   const std::vector<std::int64_t>& lengths() const { return lengths_; }
-  /// The own elements [M] of x [B, T].
+  std::int64_t num_rows() const { return num_rows_; }  ///< M, of the part
+  /// The elements [M] of x [B, T] that the part has.
   at::Tensor Own(const at::Tensor& x) const;
-  /// `places` [n] b * T + t as places among the own tokens. -1 stays, and is that of the others.
-  at::Tensor InOwn(const at::Tensor& places) const;
-  /// As InOwn, without the places of other tokens.
-  at::Tensor OnlyOwn(const at::Tensor& places) const;
-  /// Where the rows go that an encoder's leader sends this rank, of those of the whole samples.
-  at::Tensor OfRows(const RowTable& whole) const;
-  /// The numbers of the own tokens of a sample.
+  /// `places` [n] b * T + t as rows of the part. -1 stays, and is that of all others.
+  at::Tensor InPart(const at::Tensor& places) const;
+  /// Where the rows of the whole samples go that arrive here, of those that `cut` gives this rank.
+  at::Tensor OfRows(const RowTable& whole, const RowCut& cut) const;
+  /// `rows` [n] of the part as rows of this rank; -1: another rank's.
+  at::Tensor InSlice(const at::Tensor& rows) const;
+  /// How many of `rows` [n] of the part, in ascending order, each rank along tp has.
+  std::vector<std::int64_t> CountsOf(const at::Tensor& rows) const;
+  /// The numbers of the part's tokens of a sample.
   std::vector<std::int64_t> TokensOf(std::size_t sample) const;
 
  private:
   bool cut() const { return parts_ > 1; }
+  Interval SliceOf(int rank) const;
 
   std::vector<std::int64_t> lengths_;
   std::int64_t width_;
   int parts_;
   int part_;
+  int slices_;
+  int slice_;
+  std::int64_t num_rows_ = 0;
   at::Tensor own_;                    ///< [M]: b * T + t
-  std::vector<std::int64_t> in_own_;  ///< [B * T]
+  std::vector<std::int64_t> in_own_;  ///< [B * T]: a row of the part
 };
 
 }  // namespace troupe

@@ -7,6 +7,7 @@
 #include "modules/torch/autograd.hpp"
 #include "modules/torch/deferred_weights.hpp"
 #include "modules/torch/products.hpp"
+#include "modules/torch/sequence_rows.hpp"
 
 namespace troupe {
 namespace {
@@ -28,19 +29,22 @@ struct EmbedFunction : torch::autograd::Function<EmbedFunction> {
                             const TensorGroupPtr& group) {
     const Places places = Find(tokens, first_id, weight.size(0));
     at::Tensor y = weight.index_select(0, places.rows);
-    if (group->size() > 1) {
-      y.masked_fill_(places.outside.unsqueeze(1), 0);
-      group->AllReduce(y);
-    }
     context->save_for_backward({weight, places.rows, places.outside});
+    context->saved_data["group"] = c10::IValue::make_capsule(group);
+    if (group->size() == 1) return y;
+    y.masked_fill_(places.outside.unsqueeze(1), 0);
+    if (group->cuts_rows()) return SumToOwnRows(*group, y);
+    group->AllReduce(y);
     return y;
   }
 
   static variable_list backward(AutogradContext* context, const variable_list& gradients) {
     const variable_list saved = context->get_saved_variables();
     at::Tensor& sum = saved[0].mutable_grad();
-    const at::Tensor rows =
-        gradients[0].to(sum.scalar_type()).masked_fill(saved[2].unsqueeze(1), 0);
+    const auto group = Held<TensorGroup>(context, "group");
+    const at::Tensor all =
+        group->cuts_rows() ? GatherRows(*group, gradients[0], saved[1].size(0)) : gradients[0];
+    const at::Tensor rows = all.to(sum.scalar_type()).masked_fill(saved[2].unsqueeze(1), 0);
     // On a GPU index_add_ adds in the order of its threads, this one in that of the rows; "unsafe"
     // is that it does not wait to look whether the places exist, which Find has seen to.
     at::_index_put_impl_(sum, {saved[1]}, rows, /*accumulate=*/true, /*unsafe=*/true);
@@ -176,7 +180,8 @@ struct LossFunction : torch::autograd::Function<LossFunction> {
         x_gradient.narrow(0, row, part.size(0)).copy_(Product(logits_gradient, weight));
         if (weight.requires_grad() && !separately) add_to_weight(logits_gradient, part);
       });
-      Held<TensorGroup>(context, "group")->AllReduce(x_gradient);
+      const auto group = Held<TensorGroup>(context, "group");
+      if (!group->cuts_rows()) group->AllReduce(x_gradient);
     }
     if (separately) {
       RunOrDefer([for_chunks, add_to_weight] {

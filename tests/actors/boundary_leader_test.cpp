@@ -40,11 +40,13 @@ struct Inbox {
 };
 
 Gradient NegativeOf(const Activation& got) {
-  Buffer g = Buffer::Allocate(got.shards[0].shape(), DType::kFloat64);
-  for (std::int64_t i = 0; i < g.num_elements(); ++i) {
-    g.as<double>()[i] = -got.shards[0].as<double>()[i];
+  Gradient gradient{got.unit, {}};
+  for (const Buffer& rows : got.shards) {
+    Buffer g = Buffer::Allocate(rows.shape(), DType::kFloat64);
+    for (std::int64_t i = 0; i < g.num_elements(); ++i) g.as<double>()[i] = -rows.as<double>()[i];
+    gradient.shards.push_back(g);
   }
-  return {got.unit, {g}};
+  return gradient;
 }
 
 FakeStage::behavior_type RunFakeStage(ActorPointer<FakeStage, FakeStageState> self,
@@ -315,7 +317,8 @@ TEST_CASE_METHOD(EdgeFixture,
                  "rows go from the parts of a replica to the parts that have their tokens",
                  "[actors][leader]") {
   const RowCut items{RowCut::By::kItems, 2, 5};
-  const RowCut context{RowCut::By::kContext, 3};
+  const int slices = GENERATE(1, 2);
+  const RowCut context{.by = RowCut::By::kContext, .parts = 3, .slices = slices};
   Open(2, 2, 4, 4, items, context);
   // Two items, none, one that begins late, and one that leaves rows out.
   const RowTable whole{
@@ -336,7 +339,14 @@ TEST_CASE_METHOD(EdgeFixture,
     REQUIRE(inboxes[At(d)]->activations.size() == 1);
     const Activation& got = inboxes[At(d)]->activations[0];
     CHECK(*got.rows == expected);
-    CHECK(Values(got.shards[0]) == ValuesIn(expected));
+    REQUIRE(std::ssize(got.shards) == slices);
+    std::int64_t num_rows = 0;
+    for (int slice = 0; slice < slices; ++slice) {
+      const RowTable own = SliceTable(expected, context, d % 3, slice);
+      CHECK(Values(got.shards[At(slice)]) == ValuesIn(own));
+      num_rows += own.num_rows();
+    }
+    CHECK(num_rows == expected.num_rows());
   }
   for (std::size_t d = 6; d-- > 0;) Answer(d);
   for (int s = 0; s < 4; ++s) {

@@ -1,6 +1,7 @@
 #include "layout/row_table.hpp"
 
 #include <algorithm>
+#include <map>
 #include <random>
 
 #include <catch2/catch.hpp>
@@ -136,6 +137,39 @@ TEST_CASE("slices between two cuts of the same rows join to the rows of each par
     }
     std::ranges::sort(sent);
     CHECK(sent == NumbersOf(whole));
+  }
+}
+
+TEST_CASE("slices of a part have the rows of their tokens, each row once") {
+  std::mt19937 random(11);
+  for (int round = 0; round < 200; ++round) {
+    const RowTable whole = RandomTable(random, 1 + round % 5);
+    const RowCut cut{RowCut::By::kContext, 1 + round % 3, 1, 1 + round % 4};
+    for (int part = 0; part < cut.parts; ++part) {
+      const RowTable own = CutTable(whole, cut, part);
+      std::map<std::int64_t, std::int64_t> lengths;
+      for (std::size_t i = 0; i < whole.samples.size(); ++i) {
+        lengths[whole.samples[i]] = whole.lengths[i];
+      }
+      const PartTokens tokens(lengths, cut.parts, part);
+      std::vector<std::int64_t> rows;
+      for (int slice = 0; slice < cut.slices; ++slice) {
+        const RowTable in_slice = SliceTable(own, cut, part, slice);
+        const std::int64_t each = (tokens.num_rows() + cut.slices - 1) / cut.slices;
+        for (const RowRun& run : in_slice.runs) {
+          if (run.place < 0) continue;
+          for (std::int64_t i = 0; i < run.count; ++i) {
+            CHECK(tokens.RowOf(run.sample, run.place + i) / each == slice);
+          }
+        }
+        const std::vector<std::int64_t> numbers = NumbersOf(in_slice);
+        rows.insert(rows.end(), numbers.begin(), numbers.end());
+      }
+      std::ranges::sort(rows);
+      std::vector<std::int64_t> expected = NumbersOf(own.runs.empty() ? RowTable() : own);
+      std::ranges::sort(expected);
+      CHECK(rows == expected);
+    }
   }
 }
 

@@ -256,14 +256,17 @@ StageProgram& Job::Program(const std::string& module, int pp, int dp, int tp) {
   return *StageOf(module, pp, dp).at(static_cast<std::size_t>(tp));
 }
 
-Job::Rows Job::ForwardStage(const std::string& module, int pp, int dp, ForwardPass pass,
-                            LossSums* loss) {
+std::vector<Job::Rows> Job::ForwardStage(const std::string& module, int pp, int dp,
+                                         const ForwardPass& pass, const std::vector<Rows>& rows,
+                                         LossSums* loss) {
   const auto programs = StageOf(module, pp, dp);
   std::vector<ForwardResult> results(programs.size());
   std::vector<std::function<void()>> work;
   for (std::size_t i = 0; i < programs.size(); ++i) {
     work.emplace_back([&, i] {
-      results[i] = programs[i]->Forward(pass);
+      ForwardPass own = pass;
+      own.inputs = rows.size() == 1 ? rows.front() : rows.at(i);
+      results[i] = programs[i]->Forward(own);
       if (results[i].finish) results[i].finish(results[i]);
     });
   }
@@ -276,23 +279,31 @@ Job::Rows Job::ForwardStage(const std::string& module, int pp, int dp, ForwardPa
     }
     if (loss && i % tp == 0) *loss += first;
   }
-  return results[0].outputs;
+  std::vector<Rows> outputs;
+  for (const ForwardResult& result : results) outputs.push_back(result.outputs);
+  return outputs;
 }
 
-Job::Rows Job::BackwardStage(const std::string& module, int pp, int dp, const BackwardPass& pass) {
-  if (!RunsBackward(config_, module, pp)) return {};
+std::vector<Job::Rows> Job::BackwardStage(const std::string& module, int pp, int dp,
+                                          const BackwardPass& pass,
+                                          const std::vector<Rows>& gradients) {
+  if (!RunsBackward(config_, module, pp)) return {{}};
   const auto programs = StageOf(module, pp, dp);
   std::vector<BackwardResult> results(programs.size());
   std::vector<std::function<void()>> work;
   for (std::size_t i = 0; i < programs.size(); ++i) {
     work.emplace_back([&, i] {
-      results[i] = programs[i]->Backward(pass);
+      BackwardPass own = pass;
+      own.gradients = gradients.size() == 1 ? gradients.front() : gradients.at(i);
+      results[i] = programs[i]->Backward(own);
       if (results[i].finish) results[i].finish(results[i]);
     });
   }
   RunThreads(work);
   for (const Buffer& gradient : results[0].gradients) num_undefined_ += !gradient.defined();
-  return results[0].gradients;
+  std::vector<Rows> inputs;
+  for (const BackwardResult& result : results) inputs.push_back(result.gradients);
+  return inputs;
 }
 
 void Job::ForwardAll(std::int64_t unit, const std::vector<Inputs>& parts, bool train, double scale,
@@ -302,23 +313,23 @@ void Job::ForwardAll(std::int64_t unit, const std::vector<Inputs>& parts, bool t
     std::map<std::string, Buffer> arrived;  // by name of the edge
     for (const ModuleConfig& module : config_.modules) {
       if (module.inline_in) continue;
-      Rows rows;
+      std::vector<Rows> rows(1);
       for (const EdgeConfig* edge : IncomingEdges(config_, module.name)) {
-        rows.push_back(arrived.at(ProjectorName(*edge)));
+        rows.front().push_back(arrived.at(ProjectorName(*edge)));
       }
       for (int pp = 0; pp < module.layout.pp; ++pp) {
         rows = ForwardStage(module.name, pp, static_cast<int>(dp),
                             {.unit = unit,
                              .train = train,
                              .loss_scale = scale,
-                             .inputs = rows,
+                             .inputs = {},
                              .data = data,
                              .step = step_},
-                            loss);
+                            rows, loss);
       }
       const auto edges = OutgoingEdges(config_, module.name);
       for (std::size_t i = 0; i < edges.size(); ++i) {
-        arrived[ProjectorName(*edges[i])] = rows.at(i);
+        arrived[ProjectorName(*edges[i])] = rows.front().at(i);
       }
     }
   }
@@ -330,20 +341,21 @@ void Job::BackwardAll(std::int64_t unit) {
     for (std::size_t m = config_.modules.size(); m-- > 0;) {
       const ModuleConfig& module = config_.modules[m];
       if (module.inline_in) continue;
-      Rows gradients;
+      std::vector<Rows> gradients(1);
       for (const EdgeConfig* edge : OutgoingEdges(config_, module.name)) {
-        gradients.push_back(arrived[ProjectorName(*edge)]);
+        gradients.front().push_back(arrived[ProjectorName(*edge)]);
       }
       for (int pp = module.layout.pp; pp-- > 0;) {
         gradients = BackwardStage(module.name, pp, dp,
                                   {.unit = unit,
-                                   .gradients = gradients,
+                                   .gradients = {},
                                    .split_weights = split_,
-                                   .last = unit + 1 == next_unit_});
+                                   .last = unit + 1 == next_unit_},
+                                  gradients);
       }
       const auto edges = IncomingEdges(config_, module.name);
-      for (std::size_t i = 0; i < gradients.size(); ++i) {
-        arrived[ProjectorName(*edges.at(i))] = gradients[i];
+      for (std::size_t i = 0; i < gradients.front().size(); ++i) {
+        arrived[ProjectorName(*edges.at(i))] = gradients.front()[i];
       }
     }
   }
@@ -382,7 +394,8 @@ LossSums Job::Train(const std::vector<Inputs>& whole, double loss_scale) {
 
 LossSums Job::Evaluate(const Inputs& whole) {
   LossSums loss;
-  ForwardAll(next_unit_++, {whole}, false, 1.0, &loss);
+  const auto num_samples = static_cast<std::size_t>(whole.tokens.num_rows());
+  ForwardAll(next_unit_++, {Slice(config_, whole, 0, num_samples)}, false, 1.0, &loss);
   return loss;
 }
 

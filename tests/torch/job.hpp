@@ -76,8 +76,11 @@ class Job {
 
   void AddShards(const std::function<ProgramFactory(int rank)>& make);
   std::vector<StageProgram*> StageOf(const std::string& module, int pp, int dp);
-  Rows ForwardStage(const std::string& module, int pp, int dp, ForwardPass pass, LossSums* loss);
-  Rows BackwardStage(const std::string& module, int pp, int dp, const BackwardPass& pass);
+  /// `rows` of each rank, or the same for all, to those of each rank.
+  std::vector<Rows> ForwardStage(const std::string& module, int pp, int dp, const ForwardPass& pass,
+                                 const std::vector<Rows>& rows, LossSums* loss);
+  std::vector<Rows> BackwardStage(const std::string& module, int pp, int dp,
+                                  const BackwardPass& pass, const std::vector<Rows>& gradients);
   void ForwardAll(std::int64_t unit, const std::vector<Inputs>& parts, bool train, double scale,
                   LossSums* loss);
   void BackwardAll(std::int64_t unit);
