@@ -36,7 +36,7 @@ namespace troupe {
 struct LeaderConfig {
   std::string edge;            ///< "vision>language", for errors
   int shard = 0;               ///< of the module at this end
-  Assignment source;           ///< samples of a microbatch by source replica
+  Assignment source;           ///< sample numbers of a microbatch by source replica
   Assignment destination;      ///< the same samples by destination replica
   int device = Buffer::kHost;  ///< where fetched rows are placed
   std::shared_ptr<TensorStore> tensors;
@@ -44,6 +44,7 @@ struct LeaderConfig {
   std::vector<ProcessId> peer_homes;  ///< by shard of the module at the other end
   RowCut source_cut = {};
   RowCut destination_cut = {};
+  bool packs = false;  ///< a place has samples of several numbers, not all of them
 };
 
 struct SourceLeaderConfig : LeaderConfig {

@@ -148,7 +148,9 @@ RowTable MicrobatchTable(const PhaseConfig& config, const Window& window, std::i
                          int replica) {
   const std::int64_t samples = config.samples_per_microbatch;
   const Interval held = PartOf(samples, config.language.layout().dp, replica);
-  return SamplesOf(window.table, {{m * samples + held.begin, m * samples + held.end}});
+  const std::int64_t most = config.most_in_pack;
+  return SamplesOf(window.table,
+                   {{(m * samples + held.begin) * most, (m * samples + held.end) * most}});
 }
 
 /// Those of them that a shard of the replica gets: slice n % slices of part n / slices.
@@ -163,7 +165,7 @@ RowTable ShardTable(const PhaseConfig& config, const RowTable& replica, int shar
 void FeedLanguage(PhasePointer self, std::int64_t unit, const FromSet<ExchangeDone>& done) {
   PhaseState& s = self->state;
   Window& window = s.windows.at(unit);
-  const std::int64_t samples = s.config.samples_per_microbatch;
+  const std::int64_t samples = s.config.samples_per_microbatch * s.config.most_in_pack;
   const auto num_shards = At(s.config.language_cut.parts * s.config.language_cut.slices);
   const int replicas = s.config.language.layout().dp;
   window.gradients.assign(At(replicas), std::vector<std::vector<Buffer>>(

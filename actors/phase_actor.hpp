@@ -54,6 +54,7 @@ struct PhaseConfig {
   RowCut encoder_cut = {};
   RowCut language_cut = {};
   std::int64_t samples_per_microbatch = 1;
+  std::int64_t most_in_pack = 1;   ///< sample numbers of each of them
   UnitLength units;                ///< the encoder's: windows
   std::vector<Downstream> stages;  ///< language first stage, by replica
   std::vector<ActorId> encoders;   ///< the encoder's last stage, by replica

@@ -86,11 +86,16 @@ Buffer RowsAt(const Buffer& tensor, const std::vector<Interval>& places) {
 /// Empty, or why the samples of the activation are not those of this shard.
 std::string SamplesMismatch(const SourceLeaderState& s, const Activation& activation,
                             const RowTable& own) {
-  std::vector<std::int64_t> expected;
-  for (const Interval& held : s.config.source[At(s.config.shard / s.config.source_cut.parts)]) {
-    for (auto sample = held.begin; sample < held.end; ++sample) expected.push_back(sample);
-  }
   const RowTable& table = *activation.rows;
+  const auto& held = s.config.source[At(s.config.shard / s.config.source_cut.parts)];
+  std::vector<std::int64_t> expected;
+  for (const Interval& samples : held) {
+    // Which numbers a pack has is known to those who made it.
+    for (auto sample = samples.begin; sample < samples.end && !s.config.packs; ++sample) {
+      expected.push_back(sample);
+    }
+  }
+  if (s.config.packs) expected = SamplesOf(table, held).samples;
   const std::string where = "edge " + s.config.edge + " source " + std::to_string(s.config.shard) +
                             ", microbatch " + std::to_string(activation.unit) +
                             InParentheses(activation.place) + ": ";

@@ -75,6 +75,14 @@ std::vector<ProcessId> LeaderHomes(NodePointer self, int stage) {
   return homes;
 }
 
+/// The sample numbers of places that have `most` each.
+Assignment Scaled(Assignment places, std::int64_t most) {
+  for (auto& shard : places) {
+    for (Interval& interval : shard) interval = {interval.begin * most, interval.end * most};
+  }
+  return places;
+}
+
 LeaderConfig LeaderConfigOf(NodePointer self, int link_index, EdgeEnd end, int dp, int part) {
   const JobPlan& plan = PlanOf(self);
   const StageLink& link = LinkOf(plan, link_index);
@@ -86,8 +94,11 @@ LeaderConfig LeaderConfigOf(NodePointer self, int link_index, EdgeEnd end, int d
   config.shard = dp * plan.PartsAt(link_index, end) + part;
   config.source_cut = plan.CutAt(link_index, EdgeEnd::kSource);
   config.destination_cut = plan.CutAt(link_index, EdgeEnd::kDestination);
-  config.source = EvenAssignment(samples, plan.ModuleOf(edge.from).grid.layout().dp);
-  config.destination = EvenAssignment(samples, plan.ModuleOf(edge.to).grid.layout().dp);
+  config.packs = plan.config().data.packing;
+  const std::int64_t most = plan.config().most_in_pack();
+  config.source = Scaled(EvenAssignment(samples, plan.ModuleOf(edge.from).grid.layout().dp), most);
+  config.destination =
+      Scaled(EvenAssignment(samples, plan.ModuleOf(edge.to).grid.layout().dp), most);
   config.device = LeaderGpu(self, at_source ? link.from : link.to, dp, part);
   config.peer_homes = LeaderHomes(self, at_source ? link.to : link.from);
   return config;
@@ -327,6 +338,7 @@ Spawned Spawn(NodePointer self, const SpawnPhase& request) {
   config.language_cut = plan.CutAt(request.link, EdgeEnd::kDestination);
   config.ranks = config.language.ranks();
   config.samples_per_microbatch = plan.samples_per_microbatch();
+  config.most_in_pack = plan.config().most_in_pack();
   config.units = plan.ModuleOf(edge.from).units;
   config.stages = request.stages;
   config.offloads = plan.OffloadsOf(edge.from);

@@ -38,7 +38,7 @@ void WarnOfCutRows(const LlavaSource& source, const Config& config) {
 void PrintEpochs(const LlavaSource& source, const Config& config) {
   const std::int64_t used = source.num_used_rows();
   const std::int64_t all = source.train_size();
-  const auto rows = static_cast<double>(used);
+  const auto rows = static_cast<double>(source.places_per_epoch());
   const auto batch = static_cast<double>(config.global_batch());
   const double epochs = static_cast<double>(config.run.steps) * batch / rows;
   std::cout << (used < all ? std::to_string(used) + " of " : "") << Counted(all, "row")
@@ -102,7 +102,7 @@ class TrainWork : public Work {
     JobSetup setup = Work::Setup(first);
     if (!first) return setup;
     LinkLatest(directory_->path());
-    setup.rounds = TrainingPlan(plan_->config(), llava_ ? llava_->held_out_size() : 0);
+    setup.rounds = TrainingPlan(plan_->config(), llava_ ? llava_->held_out_places() : 0);
     setup.checkpoints = CheckpointsOf();
     setup.run_directory = directory_->path();
     *saved_steps_ = directory_->steps_done();

@@ -12,7 +12,7 @@ namespace troupe {
 /// The plan of the job, once the rows are counted.
 static std::shared_ptr<const JobPlan> CountedPlan(const RunSpec& run, const LlavaSource* source) {
   if (source == nullptr || !run.config().run.epochs) return run.plan;
-  return std::make_shared<const JobPlan>(WithSteps(run.config(), source->num_used_rows()));
+  return std::make_shared<const JobPlan>(WithSteps(run.config(), source->places_per_epoch()));
 }
 
 Work::Work(const RunSpec& run)

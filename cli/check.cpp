@@ -196,10 +196,11 @@ std::string StepsText(const Config& config) {
   const std::string epochs = Formatted("run.epochs = %g: ", *config.run.epochs);
   try {
     const auto source = std::dynamic_pointer_cast<LlavaSource>(OpenInputs(config));
-    const std::int64_t rows = source->num_used_rows();
-    return epochs + Counted(WithSteps(config, rows).run.steps, "step") + ", " +
-           Counted(rows, "row") + " in steps of " + Counted(config.global_batch(), "sample") +
-           "\n\n";
+    const std::int64_t places = source->places_per_epoch();
+    const char* const unit = config.data.packing ? "pack" : "sample";
+    return epochs + Counted(WithSteps(config, places).run.steps, "step") + ", " +
+           Counted(places, config.data.packing ? "pack" : "row") + " in steps of " +
+           Counted(config.global_batch(), unit) + "\n\n";
   } catch (const DataError& error) {
     return epochs + "the number of steps is not known: " + error.lines().front() + "\n\n";
   }

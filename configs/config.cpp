@@ -35,6 +35,12 @@ std::int64_t Config::samples_per_microbatch() const {
   return schedule.micro_batch_size * Sink().layout.dp;
 }
 
+std::int64_t Config::most_in_pack() const {
+  if (!data.packing) return 1;
+  const auto text = Sink().model->text();
+  return text ? text->context : 1;  // each has a token
+}
+
 bool NamesTcp(const std::string& ucx_tls) {
   return std::ranges::any_of(Split(ucx_tls, ','), [](const std::string& transport) {
     return transport == "tcp" || transport == "all";

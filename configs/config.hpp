@@ -284,6 +284,8 @@ struct DataConfig {
   std::string on_error = "stop";    ///< rows and files that cannot be used: or "skip"
   std::int64_t skip_limit = 100;    ///< maximum number of both that "skip" leaves out or replaces
   GroupBy group_by = GroupBy::kNone;
+  bool packing = false;  ///< samples share rows without padding: a "sample" of a batch is a pack
+  std::int64_t pack_window = 4096;  ///< samples that are packed together
   friend bool operator==(const DataConfig&, const DataConfig&) = default;
 };
 
@@ -338,6 +340,8 @@ struct Config {
   const ModuleConfig& Sink() const;
   /// Returns the number of samples in one microbatch of the whole job: micro_batch_size * dp(sink).
   std::int64_t samples_per_microbatch() const;
+  /// Returns the most samples in the place of one: more than 1 with data.packing.
+  std::int64_t most_in_pack() const;
   std::int64_t global_batch() const { return samples_per_microbatch() * schedule.microbatches; }
   friend bool operator==(const Config&, const Config&) = default;
 };

@@ -165,7 +165,13 @@ std::vector<KeySpec> RunKeys() {  // NOLINT(readability-function-size): a table
         Others{"modality_length", {"length", "group_by_length"}, false},
         "\"modality_length\": all samples of a step have the same fields, such as an image, in all "
         "but a few steps of an epoch, and are ordered by length, so that a microbatch pads "
-        "little."}});
+        "little."},
+       {"packing", &DataConfig::packing,
+        "Whether several samples share the `context` tokens of one place in the batch, without "
+        "padding. `micro_batch_size` and `global_batch` count packs then (docs/data.md)."},
+       {"pack_window", &DataConfig::pack_window, Range{1, 1 << 24}, Unit{"samples"},
+        "With `packing`: neighbouring samples in the order of training that are put into packs "
+        "together."}});
   Add(keys, {"trace"},
       {{"messages", &TraceConfig::messages, kExecution,
         "Whether messages between actors, and what devices run, are noted in the run directory: "

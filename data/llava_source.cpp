@@ -124,6 +124,7 @@ LlavaSource::LlavaSource(const Config& config, FileDepth files, FaultPolicy poli
   held_out_.skipped = SkippedRows(faults.RowsOf(config_.data.held_out), held_out_size());
   skipped_lines_ = faults.SkippedLines();
   if (config_.data.group_by == GroupBy::kModalityLength) grouped_ = MakeGroupedOrder();
+  if (config_.data.packing) AddPackOrders();
 }
 
 std::unique_ptr<const GroupedOrder> LlavaSource::MakeGroupedOrder() const {
@@ -158,7 +159,8 @@ std::shared_ptr<const Inputs> LlavaSource::Load(const std::string& module, int d
     LoadItems(round, samples, own, *inputs);
     return inputs;
   }
-  FillText(samples, format_.tokenizer->pad(), found->layout.cp == 1, *inputs);
+  FillText(samples, format_.tokenizer->pad(), found->layout.cp == 1 && !config_.data.packing,
+           *inputs);
   for (std::size_t i = 0; i < encoders_.size(); ++i) {
     if (config_.FindEdge(encoders_[i]->name, module) == nullptr) continue;
     AddEdge(samples, i, *inputs);
@@ -172,9 +174,9 @@ std::int64_t LlavaSource::CountValidTokens(const Round& round) {
   const std::int64_t num_samples = config_.samples_per_microbatch() * round.microbatches;
   std::int64_t total = 0;
   for (std::int64_t k = 0; k < num_samples; ++k) {
-    const std::int64_t row = RowOf(round, k);
-    if (row < 0) continue;
-    total += counted.num_labels[static_cast<std::size_t>(row)];
+    for (const std::int64_t row : RowsIn(round, k)) {
+      if (row >= 0) total += counted.num_labels[static_cast<std::size_t>(row)];
+    }
   }
   return total;
 }
@@ -188,8 +190,9 @@ std::vector<std::string> LlavaSource::NamesOf(const std::string& module, int dp,
   const std::int64_t first = held.first_microbatch * config_.samples_per_microbatch();
   for (const Interval& interval : held.samples) {
     for (std::int64_t n = interval.begin; n < interval.end; ++n) {
-      const std::int64_t row = RowOf(round, first + n);
-      if (row >= 0) names.push_back(SetOf(round).set.rows[static_cast<std::size_t>(row)].id);
+      for (const std::int64_t row : RowsIn(round, first + n)) {
+        if (row >= 0) names.push_back(SetOf(round).set.rows[static_cast<std::size_t>(row)].id);
+      }
     }
   }
   return names;
@@ -212,13 +215,14 @@ std::vector<StepShape> LlavaSource::ShapesOf(const Round& round) const {
   const std::int64_t num_samples = config_.samples_per_microbatch() * round.microbatches;
   std::vector<StepShape> shapes;
   for (std::int64_t k = 0; k < num_samples; ++k) {
-    const std::int64_t row = RowOf(round, k);
-    if (row < 0) continue;
-    const auto at = static_cast<std::size_t>(row);
-    StepShape& shape = shapes.emplace_back(StepShape{
-        .samples = 1, .tokens = counted.num_tokens[at], .labels = counted.num_labels[at]});
-    for (std::size_t i = 0; i < encoders_.size(); ++i) {
-      shape.lengths[encoders_[i]->name] = counted.lengths[at * encoders_.size() + i];
+    for (const std::int64_t row : RowsIn(round, k)) {
+      if (row < 0) continue;
+      const auto at = static_cast<std::size_t>(row);
+      StepShape& shape = shapes.emplace_back(StepShape{
+          .samples = 1, .tokens = counted.num_tokens[at], .labels = counted.num_labels[at]});
+      for (std::size_t i = 0; i < encoders_.size(); ++i) {
+        shape.lengths[encoders_[i]->name] = counted.lengths[at * encoders_.size() + i];
+      }
     }
   }
   return shapes;
@@ -230,7 +234,14 @@ std::int64_t LlavaSource::CountSkipped(const Round& round) const {
   const std::int64_t num_samples = config_.samples_per_microbatch() * round.microbatches;
   std::int64_t total = 0;
   for (std::int64_t k = 0; k < num_samples; ++k) {
-    if (counted.skipped.Contains(DrawnRow(round, k))) ++total;
+    if (!config_.data.packing) {
+      if (counted.skipped.Contains(DrawnRow(round, k))) ++total;
+      continue;
+    }
+    for (const std::int64_t place : PlacesIn(round, k)) {
+      const std::int64_t row = round.train ? TrainRowAt(place) : place;
+      if (counted.skipped.Contains(row)) ++total;
+    }
   }
   return total;
 }
@@ -246,8 +257,52 @@ std::int64_t LlavaSource::DrawnRow(const Round& round, std::int64_t k) const {
   const std::int64_t size = std::ssize(SetOf(round).set.rows);
   if (!round.train) return k < size ? k : -1;
   if (grouped_) return grouped_->RowsOf(round.step)->at(static_cast<std::size_t>(k));
-  const std::int64_t place = round.step * config_.global_batch() + k;
+  return TrainRowAt(round.step * config_.global_batch() + k);
+}
+
+std::int64_t LlavaSource::TrainRowAt(std::int64_t place) const {
+  const std::int64_t size = train_size();
   return SampleOrder(config_.run.seed, place / size, place % size, size);
+}
+
+std::vector<std::int64_t> LlavaSource::PlacesIn(const Round& round, std::int64_t k) const {
+  if (!round.train) return held_out_packs_->PlacesIn(k);
+  return packs_->PlacesIn(round.step * config_.global_batch() + k);
+}
+
+std::vector<std::int64_t> LlavaSource::RowsIn(const Round& round, std::int64_t k) const {
+  if (!config_.data.packing) return {RowOf(round, k)};
+  std::vector<std::int64_t> rows;
+  for (const std::int64_t place : PlacesIn(round, k)) {
+    rows.push_back(round.train ? train_.skipped.Substitute(TrainRowAt(place))
+                   : held_out_.skipped.Contains(place) ? -1
+                                                       : place);
+  }
+  if (rows.empty()) rows.push_back(-1);
+  return rows;
+}
+
+void LlavaSource::AddPackOrders() {
+  const auto tokens_of = [](const CountedSet& counted, std::int64_t row) {
+    const bool used = row >= 0 && !counted.skipped.Contains(row);
+    return used ? counted.num_tokens[static_cast<std::size_t>(row)] : 1;
+  };
+  packs_ = std::make_unique<const PackOrder>(
+      format_.context, config_.data.pack_window, [this, tokens_of](std::int64_t place) {
+        return tokens_of(train_, train_.skipped.Substitute(TrainRowAt(place)));
+      });
+  held_out_packs_ = std::make_unique<const PackOrder>(
+      format_.context, config_.data.pack_window,
+      [this, tokens_of](std::int64_t place) { return tokens_of(held_out_, place); },
+      held_out_size());
+}
+
+std::int64_t LlavaSource::places_per_epoch() const {
+  return packs_ ? packs_->NumPacks(train_size()) : num_used_rows();
+}
+
+std::int64_t LlavaSource::held_out_places() const {
+  return held_out_packs_ ? held_out_packs_->NumPacks(held_out_size()) : held_out_size();
 }
 
 std::int64_t LlavaSource::RowOf(const Round& round, std::int64_t k) const {
@@ -263,10 +318,13 @@ LlavaSource::Samples LlavaSource::Build(const Round& round, std::int64_t first,
   Samples samples;
   for (const Interval& interval : numbers) {
     for (std::int64_t n = interval.begin; n < interval.end; ++n) {
-      const std::int64_t row = RowOf(round, first + n);
-      samples.push_back(
-          {n, row < 0 ? EmptySample(format_)
-                      : BuildSample(set, set.rows[static_cast<std::size_t>(row)], format_)});
+      std::int64_t number = n * config_.most_in_pack();
+      for (const std::int64_t row : RowsIn(round, first + n)) {
+        samples.push_back(
+            {number++, row < 0
+                           ? EmptySample(format_)
+                           : BuildSample(set, set.rows[static_cast<std::size_t>(row)], format_)});
+      }
     }
   }
   return samples;

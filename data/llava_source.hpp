@@ -19,6 +19,7 @@
 #include "data/fault_tally.hpp"
 #include "data/grouped_order.hpp"
 #include "data/llava.hpp"
+#include "data/pack_order.hpp"
 #include "data/sample.hpp"
 #include "kinds/work.hpp"
 #include "layout/route.hpp"
@@ -45,7 +46,7 @@ class LlavaSource : public InputSource {
 
   /// The unit of a language model is a microbatch. The unit of an encoder is a microbatch, or a
   /// window of them if it is colocated. Sample numbers are places in the microbatch, m * N + n in a
-  /// window.
+  /// window. With data.packing, sample i of the pack in place n is number n * Config::most_in_pack + i.
   std::shared_ptr<const Inputs> Load(const std::string& module, int dp, const Round& round,
                                      std::int64_t unit) override;
   std::int64_t CountValidTokens(const Round& round) override;
@@ -72,6 +73,10 @@ class LlavaSource : public InputSource {
   /// Empty if none is skipped.
   const std::vector<std::string>& skipped_lines() const { return skipped_lines_; }
 
+  /// Returns the places of a step that one epoch fills, and an evaluation: rows, or packs of them.
+  std::int64_t places_per_epoch() const;
+  std::int64_t held_out_places() const;
+
   std::int64_t train_size() const { return std::ssize(train_.set.rows); }
   /// Returns the number of training rows that are not skipped.
   std::int64_t num_used_rows() const { return train_size() - train_.skipped.count(); }
@@ -89,6 +94,13 @@ class LlavaSource : public InputSource {
   std::int64_t DrawnRow(const Round& round, std::int64_t k) const;
   /// Returns the row that is used for sample k, -1 for none.
   std::int64_t RowOf(const Round& round, std::int64_t k) const;
+  /// Returns those of the samples in place k of the round: one, or with data.packing those of a pack.
+  std::vector<std::int64_t> RowsIn(const Round& round, std::int64_t k) const;
+  /// The row of a place in the endless order of training.
+  std::int64_t TrainRowAt(std::int64_t place) const;
+  /// With data.packing, the places of the order that the pack in place k of the round has.
+  std::vector<std::int64_t> PlacesIn(const Round& round, std::int64_t k) const;
+  void AddPackOrders();
   /// Returns the samples `numbers` of the round's part that begins at sample `first`, numbered from
   /// there.
   Samples Build(const Round& round, std::int64_t first, const std::vector<Interval>& numbers) const;
@@ -107,6 +119,8 @@ class LlavaSource : public InputSource {
   CountedSet train_;
   CountedSet held_out_;
   std::unique_ptr<const GroupedOrder> grouped_;  ///< null without data.group_by
+  std::unique_ptr<const PackOrder> packs_;       ///< null without data.packing
+  std::unique_ptr<const PackOrder> held_out_packs_;
   std::vector<std::string> skipped_lines_;
 };
 

@@ -107,11 +107,13 @@ RowTable CutTable(const RowTable& table, const RowCut& cut, int part) {
   return own;
 }
 
-PartTokens::PartTokens(const std::map<std::int64_t, std::int64_t>& lengths, int parts, int part) {
+PartTokens::PartTokens(const std::map<std::int64_t, std::int64_t>& lengths, const RowCut& cut,
+                       int part) {
+  const bool pads = cut.parts == 1 && cut.pads;
   std::int64_t longest = 0;
   for (const auto& [sample, length] : lengths) longest = std::max(longest, length);
   for (const auto& [sample, length] : lengths) {
-    const ContextChunks chunks = ChunksOf(parts == 1 ? longest : length, parts, part);
+    const ContextChunks chunks = ChunksOf(pads ? longest : length, cut.parts, part);
     samples_[sample] = {num_rows_, chunks};
     num_rows_ += chunks.size();
   }
@@ -132,7 +134,7 @@ Interval PartTokens::SliceRows(int slices, int slice) const {
 RowTable SliceTable(const RowTable& table, const RowCut& cut, int part, int slice) {
   if (cut.slices == 1) return table;
   RowTable own{table.samples, {}, table.lengths, {}};
-  const PartTokens tokens(LengthsOf(table), cut.parts, part);
+  const PartTokens tokens(LengthsOf(table), cut, part);
   const Interval rows = tokens.SliceRows(cut.slices, slice);
   std::optional<std::int64_t> sample;
   bool mine = false;  // the row before is in this slice

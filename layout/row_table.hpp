@@ -62,6 +62,7 @@ struct RowCut {
   int parts = 1;               ///< cp
   std::int64_t item_rows = 1;  ///< with kItems: rows of an item
   int slices = 1;              ///< with kContext: tp, where its ranks share the tokens of a part
+  bool pads = true;            ///< likewise: with one part, samples are padded to the longest
 };
 
 /// The rows of `table` that `part` of a cut has, in the same order; all samples stay. With kContext,
@@ -70,11 +71,11 @@ struct RowCut {
 RowTable CutTable(const RowTable& table, const RowCut& cut, int part);
 
 /// The tokens of some samples as the rows of a part: sample by sample, the front chunk before the back
-/// one. Where there is one part, each sample is padded to the longest.
+/// one.
 class PartTokens {
  public:
   /// Samples that have `lengths` tokens, by number.
-  PartTokens(const std::map<std::int64_t, std::int64_t>& lengths, int parts, int part);
+  PartTokens(const std::map<std::int64_t, std::int64_t>& lengths, const RowCut& cut, int part);
 
   std::int64_t num_rows() const { return num_rows_; }
   /// The row of a token of the part. Throws std::out_of_range for an unknown sample.

@@ -32,6 +32,7 @@ RowCut SourceCut(const Config& config, const EdgeConfig& edge) {
 RowCut DestinationCut(const Config& config, const EdgeConfig& edge) {
   RowCut cut = CutOf(config, edge.to, edge.from);
   const ModuleConfig& to = FindModule(config, edge.to);
+  cut.pads = !config.data.packing;
   const bool projects = edge.through && edge.through->on == ProjectorEnd::kTo;
   if (to.layout.cuts_rows() && to.model->cuts_all_rows() && !projects) cut.slices = to.layout.tp;
   return cut;

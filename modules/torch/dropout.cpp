@@ -38,7 +38,7 @@ RowDropout::RowDropout(const Config& config, const ModuleConfig& module)
     : name_(module.name),
       drops_(module.lora && module.lora->dropout > 0.0),
       seed_(config.run.seed),
-      samples_per_microbatch_(config.samples_per_microbatch()) {}
+      samples_per_microbatch_(config.samples_per_microbatch() * config.most_in_pack()) {}
 
 at::Tensor RowDropout::RowsOf(const ForwardPass& pass, const RowTable* table, std::int64_t num_rows,
                               const at::Device& device, const RowNumbers& numbers) const {

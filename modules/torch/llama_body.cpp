@@ -33,6 +33,7 @@ class LlamaBody : public StageBody {
   LlamaBody(const Config& config, const ModuleConfig& module, int pp, const ParameterStore& store,
             const BodyGroups& groups)
       : name_(module.name),
+        packs_(config.data.packing),
         groups_(groups),
         dropout_(config, module),
         first_(pp == 0),
@@ -48,7 +49,7 @@ class LlamaBody : public StageBody {
                         [&in](std::size_t sample) { return in.places.TokensOf(sample); }));
     const at::Tensor rows = llama_.RunLayers(in.rows, in.places.lengths());
     if (last_) return Loss(rows, in, RequireData(pass, name_));
-    if (cut() || cuts_rows()) return {{rows}, {}, {}};
+    if (ragged() || cuts_rows()) return {{rows}, {}, {}};
     return {{rows.view({std::ssize(in.places.lengths()), in.width, rows.size(1)})}, {}, {}};
   }
 
@@ -60,7 +61,8 @@ class LlamaBody : public StageBody {
     std::int64_t width = 0;  ///< T
   };
 
-  bool cut() const { return groups_.context->size() > 1; }
+  /// Samples have rows for their own tokens only.
+  bool ragged() const { return packs_ || groups_.context->size() > 1; }
   bool cuts_rows() const { return groups_.tensor->cuts_rows(); }
 
   /// The tokens of each sample of a pass.
@@ -72,9 +74,9 @@ class LlamaBody : public StageBody {
   /// Of B samples that are padded to `width` tokens, or cut over cp without padding.
   TokenPlaces PlacesIn(std::int64_t num_samples, std::int64_t width,
                        const ForwardPass& pass) const {
-    if (cut()) return {LengthsOf(pass), width, groups_};
+    if (ragged()) return {LengthsOf(pass), width, /*padded=*/false, groups_};
     return {std::vector<std::int64_t>(static_cast<std::size_t>(num_samples), width), width,
-            groups_};
+            /*padded=*/true, groups_};
   }
 
   void AddSources(const Config& config, const ParameterStore& store, const TensorGroupPtr& group) {
@@ -146,7 +148,7 @@ class LlamaBody : public StageBody {
         PlacesIn(data.positions, encoder, name_ + ": positions of " + encoder);
     Placed placed{source.encoder ? Encode(source, pass) : inputs.at(source.input),
                   tokens.InPart(places), true};
-    if (cut()) placed.KeepPlaced();
+    if (ragged()) placed.KeepPlaced();
     placed.places = tokens.InSlice(placed.places);
     return placed;
   }
@@ -164,7 +166,7 @@ class LlamaBody : public StageBody {
     at::Tensor newlines =
         PlacesIn(pass.data->newlines, encoder, name_ + ": newlines of " + encoder);
     newlines = tokens.InSlice(tokens.InPart(newlines));
-    if (cut() || cuts_rows()) newlines = newlines.masked_select(newlines.ge(0));
+    if (ragged() || cuts_rows()) newlines = newlines.masked_select(newlines.ge(0));
     const at::Tensor newline = source.newline.defined() ? LeafValues(source.newline) : at::Tensor();
     return PlaceEncoderRows(std::move(text), placed.rows, newline, {placed.places, newlines}, name_,
                             encoder);
@@ -182,11 +184,11 @@ class LlamaBody : public StageBody {
   }
 
   Rows FromHop(const at::Tensor& input, const ForwardPass& pass) const {
-    if ((cut() || cuts_rows()) && input.dim() == 2) {
+    if ((ragged() || cuts_rows()) && input.dim() == 2) {
       const std::int64_t width = last_ ? RequireData(pass, name_).labels.shape().at(1) : 0;
-      return {input, TokenPlaces(LengthsOf(pass), width, groups_), width};
+      return {input, TokenPlaces(LengthsOf(pass), width, !ragged(), groups_), width};
     }
-    if (cut() || cuts_rows() || input.dim() != 3) {
+    if (ragged() || cuts_rows() || input.dim() != 3) {
       throw std::invalid_argument("hop: expected [samples, tokens, hidden], got " +
                                   ToString(input.sizes().vec()));
     }
@@ -234,6 +236,7 @@ class LlamaBody : public StageBody {
   }
 
   std::string name_;
+  bool packs_;
   BodyGroups groups_;
   RowDropout dropout_;
   bool first_;

@@ -15,16 +15,17 @@ at::Tensor Within(const at::Tensor& rows, const Interval& interval) {
 
 }  // namespace
 
-TokenPlaces::TokenPlaces(std::vector<std::int64_t> lengths, std::int64_t width,
+TokenPlaces::TokenPlaces(std::vector<std::int64_t> lengths, std::int64_t width, bool padded,
                          const BodyGroups& groups)
     : lengths_(std::move(lengths)),
       width_(width),
+      padded_(padded),
       parts_(groups.context->size()),
       part_(groups.context->rank()),
       slices_(groups.tensor->cuts_rows() ? groups.tensor->size() : 1),
       slice_(groups.tensor->rank()) {
   for (const std::int64_t length : lengths_) num_rows_ += ChunksOf(length, parts_, part_).size();
-  if (!cut() || width == 0) return;
+  if (padded || width == 0) return;
   in_own_.assign(static_cast<std::size_t>(std::ssize(lengths_) * width), -1);
   std::vector<std::int64_t> own;
   for (std::size_t sample = 0; sample < lengths_.size(); ++sample) {
@@ -39,11 +40,11 @@ TokenPlaces::TokenPlaces(std::vector<std::int64_t> lengths, std::int64_t width,
 
 at::Tensor TokenPlaces::Own(const at::Tensor& x) const {
   const at::Tensor flat = x.reshape({-1});
-  return cut() ? flat.index_select(0, own_) : flat;
+  return padded_ ? flat : flat.index_select(0, own_);
 }
 
 at::Tensor TokenPlaces::InPart(const at::Tensor& places) const {
-  if (!cut()) return places;
+  if (padded_) return places;
   const at::Tensor own = at::empty_like(places);
   for (std::int64_t i = 0; i < places.numel(); ++i) {
     const std::int64_t place = places.data_ptr<std::int64_t>()[i];
@@ -56,7 +57,7 @@ at::Tensor TokenPlaces::InPart(const at::Tensor& places) const {
 at::Tensor TokenPlaces::OfRows(const RowTable& whole, const RowCut& cut) const {
   std::map<std::int64_t, std::int64_t> lengths;
   for (std::size_t i = 0; i < whole.samples.size(); ++i) lengths[whole.samples[i]] = lengths_.at(i);
-  const PartTokens tokens(lengths, parts_, part_);
+  const PartTokens tokens(lengths, cut, part_);
   const RowTable own = SliceTable(CutTable(whole, cut, part_), cut, part_, slice_);
   std::vector<std::int64_t> rows;
   for (const RowRun& run : own.runs) {

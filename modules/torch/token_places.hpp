@@ -12,12 +12,14 @@
 namespace troupe {
 
 /// Tokens [B, T] of a microbatch in host memory. A part has those that ChunksOf says of each sample, in
-/// this order; without cp it has all, padding included. Ranks along tp share its rows if they cut them.
+/// this order; with neither cp nor packs it has all, padding included. Ranks along tp share its rows if
+/// they cut them.
 class TokenPlaces {
  public:
-  /// `lengths` are the tokens of each sample, without padding where the samples are cut. With a `width`
+  /// `lengths` are the tokens of each sample that have rows, which are all T if `padded`. With a `width`
   /// of 0 instead of T only their numbers are known.
-  TokenPlaces(std::vector<std::int64_t> lengths, std::int64_t width, const BodyGroups& groups);
+  TokenPlaces(std::vector<std::int64_t> lengths, std::int64_t width, bool padded,
+              const BodyGroups& groups);
 
   const std::vector<std::int64_t>& lengths() const { return lengths_; }
   std::int64_t num_rows() const { return num_rows_; }  ///< M, of the part
@@ -35,11 +37,11 @@ class TokenPlaces {
   std::vector<std::int64_t> TokensOf(std::size_t sample) const;
 
  private:
-  bool cut() const { return parts_ > 1; }
   Interval SliceOf(int rank) const;
 
   std::vector<std::int64_t> lengths_;
   std::int64_t width_;
+  bool padded_;
   int parts_;
   int part_;
   int slices_;

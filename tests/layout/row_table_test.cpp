@@ -144,14 +144,14 @@ TEST_CASE("slices of a part have the rows of their tokens, each row once") {
   std::mt19937 random(11);
   for (int round = 0; round < 200; ++round) {
     const RowTable whole = RandomTable(random, 1 + round % 5);
-    const RowCut cut{RowCut::By::kContext, 1 + round % 3, 1, 1 + round % 4};
+    const RowCut cut{RowCut::By::kContext, 1 + round % 3, 1, 1 + round % 4, round % 2 == 0};
     for (int part = 0; part < cut.parts; ++part) {
       const RowTable own = CutTable(whole, cut, part);
       std::map<std::int64_t, std::int64_t> lengths;
       for (std::size_t i = 0; i < whole.samples.size(); ++i) {
         lengths[whole.samples[i]] = whole.lengths[i];
       }
-      const PartTokens tokens(lengths, cut.parts, part);
+      const PartTokens tokens(lengths, cut, part);
       std::vector<std::int64_t> rows;
       for (int slice = 0; slice < cut.slices; ++slice) {
         const RowTable in_slice = SliceTable(own, cut, part, slice);

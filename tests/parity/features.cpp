@@ -121,6 +121,8 @@ void AddMicrobatch(const Config& config, LlavaSource& source, const Round& round
   std::set<bool> any_rows;
   for (int dp = 0; dp < language.layout.dp; ++dp) {
     const auto inputs = source.Load(language.name, dp, round, microbatch);
+    const auto samples = std::ssize(inputs->table.samples) * language.layout.dp;
+    if (samples > config.samples_per_microbatch() * 2) features.insert("several samples in a pack");
     for (const auto& [encoder, table] : inputs->expected) {
       any_rows.insert(table.num_rows() > 0);
       const std::set<std::int64_t> counts(table.rows.begin(), table.rows.end());
@@ -141,6 +143,7 @@ Features FeaturesOf(const Config& config, std::int64_t steps) {
   features.insert(ToString(config.schedule.kind));
   features.insert(config.optimizer.clip_norm > 0.0 ? "clipping" : "no clipping");
   if (config.data.group_by != GroupBy::kNone) features.insert("recipe");
+  if (config.data.packing) features.insert("packs");
   LlavaSource source(config);
   for (std::int64_t step = 0; step < steps; ++step) {
     const Round round{step, true, step, config.schedule.microbatches, 1.0};

@@ -485,6 +485,54 @@ Setups WithContextParallel() {
   };
 }
 
+/// Several samples in one place of a batch, without padding.
+Setups WithPacks() {
+  return {
+      Setup(Layout{}).Context(200).Packed().Quick().Float32().Portable(),
+      Setup({.pp = 2, .dp = 2}).Context(300).Packed(64).Quick(),
+      Setup(Disjoint(), Layout{}).Context(300).Packed().Quick().Float32().Portable(),
+      Setup(Disjoint({.dp = 4}), {.dp = 2}).Context(200).Packed().Quick().Float32(),
+      Setup(Disjoint({.dp = 3}), {.dp = 2}).Context(250).Packed(40).Float32(),
+      Setup(Disjoint({.dp = 2}), {.tp = 2, .pp = 2}).Context(250).Packed().Quick().Float32(),
+      Setup(Disjoint({.tp = 2}), {.tp = 2}).Context(200).Packed().WithoutSp("language"),
+      Setup(Disjoint({.cp = 2}), {.cp = 2}).Context(250).Packed().Quick().Float32().Portable(),
+      Setup(Disjoint({.dp = 2}), {.cp = 3}).Context(400).Packed(64).Float32().Gathered(),
+      Setup(Disjoint({.cp = 2}), {.tp = 2, .cp = 2, .dp = 1}).Context(250).Packed().Quick(),
+      Setup(Disjoint({.dp = 2}), {.pp = 2, .dp = 2}).Context(200).Packed().Sharded().ZbH1(),
+      Setup(Disjoint({.dp = 2}), {.pp = 2}).Context(200).Packed().TiedHead().ProjectorAtLanguage(),
+      Setup(Disjoint({.dp = 2}), {.tp = 2, .pp = 2})
+          .Context(200)
+          .Packed()
+          .Adapters("vision", 0.3)
+          .Adapters("language", 0.4)
+          .Quick(),
+      Setup(Disjoint({.dp = 2}), {.dp = 2})
+          .Context(200)
+          .Packed()
+          .Recomputed("language", Recompute::kFull)
+          .Frozen("vision"),
+      Setup(Colocated({.dp = 4}), {.tp = 2, .dp = 2}).Context(200).Packed().Quick().Float32(),
+      Setup(Colocated({.cp = 2, .dp = 2}), {.cp = 2, .pp = 2}).Context(250).Packed().Window(2),
+      Setup(Colocated({.dp = 4}), {.pp = 2, .dp = 2})
+          .Context(200)
+          .Packed()
+          .Window(1)
+          .Offloaded("vision", Offload::kState),
+      Setup(Inline(), {.tp = 2, .pp = 2}).Context(200).Packed().Quick().Float32(),
+      Setup(Inline(), {.cp = 2, .dp = 2}).Context(250).Packed(),
+      Setup(Disjoint({.dp = 2}), Disjoint({.cp = 3}), {.tp = 2}).Context(300).Packed().Quick(),
+      Setup(Colocated({.dp = 4}), Inline(), {.tp = 2, .dp = 2}).Context(300).Packed().Float32(),
+      Setup(Disjoint({.dp = 3}), {.dp = 2}).Context(400).Tiles().Packed().Float32(),
+      Setup(Disjoint({.cp = 2}), {.tp = 2, .cp = 2}).Context(400).Tiles().Packed(),
+      Setup(Disjoint({.dp = 2}), {.pp = 2, .dp = 2})
+          .Context(200)
+          .Packed()
+          .Layers("language", 6)
+          .Microbatches(4)
+          .Interleaved(3),
+  };
+}
+
 /// Optimizer states that replicas divide, in one instance or several.
 Setups WithShardedStates() {
   return {
@@ -586,7 +634,7 @@ Setups Matrix() {
   for (const Setups& part :
        {Cuts(), Fans(), Models(), Freezing(), Arrangements(), Sharing(), Inlined(), Pairs(),
         Schedules(), Recomputation(), Offloading(), Recipes(), WithAdapters(), WithTiles(),
-        WithShardedStates(), WithoutSequenceParallel(), WithContextParallel()}) {
+        WithShardedStates(), WithoutSequenceParallel(), WithContextParallel(), WithPacks()}) {
     all.insert(all.end(), part.begin(), part.end());
   }
   return all;

@@ -150,6 +150,11 @@ TEST_CASE("layouts that cut samples and images have the gradients of the unshard
       [](const Setup& setup) { return setup.name().find("cp") != std::string::npos; });
 }
 
+TEST_CASE("packs have the gradients of samples one by one", "[parity][.packs]") {
+  CheckInAllPrecisions(
+      [](const Setup& setup) { return setup.name().find("packs") != std::string::npos; });
+}
+
 TEST_CASE("every layout of the matrix has the gradients of the unsharded model", "[parity][slow]") {
   CheckInAllPrecisions([](const Setup&) { return true; });
 }

@@ -187,6 +187,12 @@ Setup& Setup::Sharded(const std::string& module, std::int64_t instances) {
               (instances > 1 ? ", " + std::to_string(instances) + " instances" : ""));
 }
 
+Setup& Setup::Packed(std::int64_t window) {
+  config_.data.packing = true;
+  config_.data.pack_window = window;
+  return Note("packs of " + std::to_string(window));
+}
+
 Setup& Setup::Gathered() {
   config_.schedule.context_exchange = ContextExchange::kGather;
   return Note("gathered keys");

@@ -39,6 +39,8 @@ class Setup {
   /// The replicas of every module, or of one, divide the state of its optimizer.
   Setup& Sharded(std::int64_t instances = 1);
   Setup& Sharded(const std::string& module, std::int64_t instances = 1);
+  /// Samples share rows, as many as fit into the context, of windows of that many.
+  Setup& Packed(std::int64_t window = 16);
   /// Ranks along cp gather keys and values at once.
   Setup& Gathered();
   /// Rows between the linear layers of a module are not cut over tp.
