@@ -8,11 +8,12 @@
 // Destination end, for shard d of the destination module:
 //   receives  Slice{m} from every such source leader; answers GradientSlice{m}
 //   sends     Activation{m} to the first stage, once all slices of m have arrived and m-1 is sent;
-//             where the stage cuts rows over tp, with a shard for each rank
+//             where the stage cuts rows over tp, with a shard for each rank, whose gradient may be
+//             in another process
 //
 // The two data-parallel sizes fix which samples go where (layout/route.hpp), and so who sends to whom.
 // The row table that travels with the microbatch has the number of their rows and, where they are cut
-// over cp, the tokens whose places they take (layout/row_table.hpp). The way back uses the pieces
+// over cp or tp, the tokens whose places they take (layout/row_table.hpp). The way back uses the pieces
 // recorded on the way there. A slice without rows is sent as a message, but no bytes are transported. Rows
 // of a single source are passed on without a copy. A slice names its rows, which leave with it; the
 // leader that receives it fetches them into its own process, and they count only once they have
@@ -87,6 +88,7 @@ struct DestinationLeaderConfig : LeaderConfig {
   int link = 0;                         ///< the stage's number for this edge
   Downstream stage;                     ///< the destination module's first stage
   std::vector<ActorId> source_leaders;  ///< by source shard
+  ActorId stage_actor = {};             ///< `stage`, for waits
 };
 
 struct DestinationLeaderState {
@@ -101,6 +103,8 @@ struct DestinationLeaderState {
     std::map<int, Piece> pieces;  ///< by source shard
     /// By slice along tp, which rows of which piece it got; recorded for the way back.
     std::vector<std::vector<RowPiece>> slices;
+    std::vector<Buffer> gradients;      ///< of the stage, by slice
+    std::size_t missing_gradients = 0;  ///< that are being fetched
     std::size_t arrived = 0;
   };
 

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <utility>
 
 #include "actors/boundary_leader.hpp"
@@ -9,14 +10,14 @@ namespace {
 using DestinationPointer = ActorPointer<DestinationLeader, DestinationLeaderState>;
 using Flight = DestinationLeaderState::Flight;
 
-/// The stage has answered: cuts the gradient where the rows were joined.
-void OnGradient(DestinationPointer self, const Gradient& gradient) {
+/// The gradient of the stage is in this process: cuts it where the rows were joined.
+void Answer(DestinationPointer self, std::int64_t microbatch) {
   DestinationLeaderState& s = self->state;
-  auto node = s.flights.extract(gradient.unit);
+  auto node = s.flights.extract(microbatch);
   Flight& flight = node.mapped();
   std::vector<std::map<std::int64_t, Buffer>> parts(flight.pieces.size());  // by source, then row
-  for (std::size_t slice = 0; slice < flight.slices.size() && !gradient.shards.empty(); ++slice) {
-    const Buffer& all = gradient.shards.at(slice);
+  for (std::size_t slice = 0; slice < flight.gradients.size(); ++slice) {
+    const Buffer& all = flight.gradients[slice];
     for (auto& of_source : parts) of_source.emplace(-1, all.Rows(0, 0));
     std::int64_t row = 0;
     for (const RowPiece& piece : flight.slices[slice]) {
@@ -26,7 +27,7 @@ void OnGradient(DestinationPointer self, const Gradient& gradient) {
   }
   std::size_t number = 0;
   for (auto& [source, piece] : flight.pieces) {
-    GradientSlice answer{gradient.unit, {}};
+    GradientSlice answer{microbatch, {}};
     std::vector<Buffer> rows;
     for (auto& [row, buffer] : parts[number++]) rows.push_back(std::move(buffer));
     if (!rows.empty()) {
@@ -34,6 +35,35 @@ void OnGradient(DestinationPointer self, const Gradient& gradient) {
           s.config.tensors->Push(ConcatenateRows(rows), s.config.peer_homes.at(At(source)));
     }
     piece.promise.deliver(std::move(answer));
+  }
+}
+
+void OnShard(DestinationPointer self, const SliceArrived& arrived) {
+  Flight& flight = self->state.flights.at(arrived.microbatch);
+  flight.gradients.at(At(arrived.peer)) = arrived.buffer;
+  if (--flight.missing_gradients == 0) Answer(self, arrived.microbatch);
+}
+
+/// The stage has answered. Of a rank along tp in another process the gradient is fetched. One shard
+/// for each slice, or the first of equal ones.
+void OnGradient(DestinationPointer self, const Gradient& gradient) {
+  DestinationLeaderState& s = self->state;
+  Flight& flight = s.flights.at(gradient.unit);
+  if (!gradient.shards.empty()) {
+    const auto end = gradient.shards.begin() + std::ssize(flight.slices);
+    flight.gradients.assign(gradient.shards.begin(), end);
+  }
+  const auto is_remote = [](const Buffer& shard) { return !shard.local(); };
+  flight.missing_gradients =
+      static_cast<std::size_t>(std::ranges::count_if(flight.gradients, is_remote));
+  if (flight.missing_gradients == 0) return Answer(self, gradient.unit);
+  for (std::size_t slice = 0; slice < flight.gradients.size(); ++slice) {
+    if (flight.gradients[slice].local()) continue;
+    FetchInto(self, flight.gradients[slice], s.config.device,
+              "edge " + s.config.edge + ", gradient of microbatch " +
+                  std::to_string(gradient.unit) +
+                  InParentheses(flight.pieces.begin()->second.slice.place),
+              SliceArrived{gradient.unit, static_cast<int>(slice), {}, false, true});
   }
 }
 
@@ -124,6 +154,9 @@ ExpectedWaits ExpectedBy(const DestinationLeaderState& s) {
   using enum ExpectedWait::What;
   ExpectedWaits expected;
   for (const auto& [microbatch, flight] : s.flights) {
+    if (flight.missing_gradients > 0) {
+      expected.push_back({kAnswerBytes, KindOf<Activation>(), microbatch, s.config.stage_actor});
+    }
     if (microbatch < s.delivered) continue;
     for (const int source : s.sources) {
       const auto piece = flight.pieces.find(source);
@@ -157,6 +190,7 @@ DestinationLeader::behavior_type RunDestinationLeader(DestinationPointer self,
         return promise;
       },
       [self](const SliceArrived& arrived) {
+        if (arrived.of_stage) return OnShard(self, arrived);
         OnPiece(self, arrived.microbatch, arrived.peer, arrived.buffer);
       },
   };

@@ -146,11 +146,12 @@ RowTable Renumbered(RowTable table, std::int64_t shift) {
 /// The rows that a language replica gets of microbatch `m` of the window.
 RowTable MicrobatchTable(const PhaseConfig& config, const Window& window, std::int64_t m,
                          int replica) {
-  const std::int64_t samples = config.samples_per_microbatch;
-  const Interval held = PartOf(samples, config.language.layout().dp, replica);
+  const std::int64_t first = m * config.samples_per_microbatch;
+  const Interval held =
+      PartOf(config.samples_per_microbatch, config.language.layout().dp, replica);
   const std::int64_t most = config.most_in_pack;
-  return SamplesOf(window.table,
-                   {{(m * samples + held.begin) * most, (m * samples + held.end) * most}});
+  return SamplesOf(window.tables[static_cast<std::size_t>(m)],
+                   {{(first + held.begin) * most, (first + held.end) * most}});
 }
 
 /// Those of them that a shard of the replica gets: slice n % slices of part n / slices.
@@ -177,10 +178,9 @@ void FeedLanguage(PhasePointer self, std::int64_t unit, const FromSet<ExchangeDo
     std::vector<std::int64_t> begins(num_shards);  // of the microbatch, by shard
     for (std::int64_t m = 0; m < window.microbatches; ++m) {
       const RowTable own = MicrobatchTable(s.config, window, m, replica);
+      const auto& counts = window.shard_rows[At(replica)][static_cast<std::size_t>(m)];
       std::vector<std::int64_t> ends = begins;
-      for (std::size_t shard = 0; shard < num_shards; ++shard) {
-        ends[shard] += ShardTable(s.config, own, static_cast<int>(shard)).num_rows();
-      }
+      for (std::size_t shard = 0; shard < num_shards; ++shard) ends[shard] += counts[shard];
       Activation activation{window.first_microbatch + m,
                             s.config.link,
                             {},
@@ -205,6 +205,22 @@ void Append(const RowTable& more, RowTable& table) {
   table.runs.insert(table.runs.end(), more.runs.begin(), more.runs.end());
 }
 
+/// A table by microbatch, each of `numbers` sample numbers.
+std::vector<RowTable> Divided(const RowTable& window, std::int64_t microbatches,
+                              std::int64_t numbers) {
+  std::vector<RowTable> tables(static_cast<std::size_t>(microbatches));
+  for (std::size_t i = 0; i < window.samples.size(); ++i) {
+    RowTable& table = tables.at(static_cast<std::size_t>(window.samples[i] / numbers));
+    table.samples.push_back(window.samples[i]);
+    table.rows.push_back(window.rows[i]);
+    if (!window.lengths.empty()) table.lengths.push_back(window.lengths[i]);
+  }
+  for (const RowRun& run : window.runs) {
+    tables.at(static_cast<std::size_t>(run.sample / numbers)).runs.push_back(run);
+  }
+  return tables;
+}
+
 /// Phase 1 is over: the rows of the window have arrived from all encoder replicas.
 void Transform(PhasePointer self, std::int64_t unit) {
   PhaseState& s = self->state;
@@ -217,14 +233,20 @@ void Transform(PhasePointer self, std::int64_t unit) {
       sources.push_back(CutTable(*tables.back(), s.config.encoder_cut, part));
     }
   }
-  window.table = JoinTables(tables).table;
-  std::vector<RowTable> destinations;
-  for (int replica = 0; replica < s.config.language.layout().dp; ++replica) {
-    for (int shard = 0; shard < s.config.language_cut.parts * s.config.language_cut.slices;
-         ++shard) {
-      RowTable& table = destinations.emplace_back();
-      for (std::int64_t m = 0; m < window.microbatches; ++m) {
-        Append(ShardTable(s.config, MicrobatchTable(s.config, window, m, replica), shard), table);
+  const std::int64_t numbers = s.config.samples_per_microbatch * s.config.most_in_pack;
+  window.tables = Divided(JoinTables(tables).table, window.microbatches, numbers);
+  const int replicas = s.config.language.layout().dp;
+  const auto num_shards = At(s.config.language_cut.parts * s.config.language_cut.slices);
+  std::vector<RowTable> destinations(At(replicas) * num_shards);
+  window.shard_rows.assign(At(replicas), {});
+  for (int replica = 0; replica < replicas; ++replica) {
+    for (std::int64_t m = 0; m < window.microbatches; ++m) {
+      const RowTable own = MicrobatchTable(s.config, window, m, replica);
+      auto& counts = window.shard_rows[At(replica)].emplace_back();
+      for (std::size_t shard = 0; shard < num_shards; ++shard) {
+        const RowTable table = ShardTable(s.config, own, static_cast<int>(shard));
+        counts.push_back(table.num_rows());
+        Append(table, destinations[At(replica) * num_shards + shard]);
       }
     }
   }

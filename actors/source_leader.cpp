@@ -142,7 +142,7 @@ void Send(SourcePointer self, SourceLeaderState::Waiting waiting) {
     Ask(self, s.config.peers.at(peer), std::move(slice),
         [self, peer](const GradientSlice& back) { OnGradientSlice(self, peer, back); });
   }
-  // A replica without samples has no peers: its answer is an empty gradient.
+  // A shard without samples has no peers: its answer is an empty gradient.
   if (peers.empty()) {
     flight.promise.deliver(Gradient{microbatch, {Buffer::Zeros(rows.shape(), rows.dtype())}});
     s.flights.erase(microbatch);

@@ -303,6 +303,7 @@ Spawned Spawn(NodePointer self, const SpawnDestinationLeader& request) {
       LeaderConfigOf(self, request.link, EdgeEnd::kDestination, request.dp, request.part);
   config.link = plan.InputOf(request.link) + request.part;
   config.stage = request.stage;
+  config.stage_actor = plan.StageActor(LinkOf(plan, request.link).to, request.dp);
   for (std::size_t dp = 0; dp < config.source.size(); ++dp) {
     for (int part = 0; part < config.source_cut.parts; ++part) {
       config.source_leaders.push_back(

@@ -110,7 +110,7 @@ std::string DividedText(const Config& config) {
     const StateSharding sharding = ShardingOf(config, module);
     if (sharding.shards == 1 || module.inline_in || !Trains(config, module)) continue;
     text += "optimizer state of " + module.name + ": divided by " +
-            std::to_string(sharding.shards) + " replicas";
+            std::to_string(sharding.shards) + " ranks";
     if (sharding.instances > 1) {
       text += ", in each of " + std::to_string(sharding.instances) + " instances";
     }

@@ -206,7 +206,8 @@ static void CheckInstances(const Config& config, const ModuleConfig& module, Rep
   const std::string own_key = KeyOf(module, "optimizer.instances");
   const bool cuts = module.layout.cp > 1;
   report.Expect(module.layout.num_holders() % instances == 0,
-                {own.instances ? own_key : "optimizer.instances", KeyOf(module, "layout.dp")},
+                {own.instances ? own_key : "optimizer.instances", KeyOf(module, "layout.dp"),
+                 KeyOf(module, "layout.cp")},
                 "expected a divisor of " + KeyOf(module, cuts ? "layout.dp * cp" : "layout.dp") +
                     " = " + std::to_string(module.layout.num_holders()) + ", got " +
                     std::to_string(instances) +
@@ -230,10 +231,12 @@ static void CheckContext(const ModuleConfig& module, Report& report) {
   const std::string key = KeyOf(module, "layout.cp");
   if (module.inline_in || module.layout.cp == 1 || !report.Good({key})) return;
   const std::int64_t most = module.model->most_context_parts();
+  const std::string got = ", got " + std::to_string(module.layout.cp);
   report.Expect(module.layout.cp <= most, {key},
-                "expected at most " + std::to_string(most) +
-                    ", the parts that a sample or an item can be cut into, got " +
-                    std::to_string(module.layout.cp));
+                most == 1 ? "expected 1, since a \"" + std::string(module.model.kind().word) +
+                                "\" of these sizes has nothing to cut over cp" + got
+                          : "expected at most " + std::to_string(most) +
+                                ", the parts that a sample or an item can be cut into" + got);
 }
 
 void CheckModules(const Config& config, Report& report) {

@@ -19,6 +19,7 @@ struct SyntheticConfig : ModelOf<SyntheticConfig, kSynthetic> {
     return first_stage && source;
   }
   std::int64_t row_width() const override { return hidden; }
+  /// As many as there are ranks: a part without rows takes its stated time, too.
   std::int64_t most_context_parts() const override { return 1 << 16; }
   bool takes_rows() const override { return true; }
   std::optional<StatedTimes> stated_times() const override {

@@ -109,6 +109,11 @@ Interval PartOf(std::int64_t count, int parts, int index) {
   return {.begin = cut(index), .end = cut(std::int64_t{index} + 1)};
 }
 
+Interval EqualPartOf(std::int64_t count, int parts, int index) {
+  const std::int64_t each = (count + parts - 1) / parts;
+  return {std::min(count, index * each), std::min(count, (index + 1) * each)};
+}
+
 Assignment EvenAssignment(std::int64_t num_samples, int parts) {
   return WindowAssignment(num_samples, 1, parts);
 }

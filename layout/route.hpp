@@ -29,6 +29,9 @@ Interval Intersect(const Interval& a, const Interval& b);
 /// does not exist.
 Interval PartOf(std::int64_t count, int parts, int index);
 
+/// The same in parts of equal size, rounded up: the last ones are shorter or empty.
+Interval EqualPartOf(std::int64_t count, int parts, int index);
+
 /// The samples each shard holds, as disjoint intervals in the order of their rows in the shard's
 /// tensor. assignment[shard] may be empty; the functions here return no empty interval.
 using Assignment = std::vector<std::vector<Interval>>;

@@ -126,16 +126,11 @@ std::int64_t PartTokens::RowOf(std::int64_t sample, std::int64_t token) const {
                           : chunks.front.size() + token - chunks.back.begin);
 }
 
-Interval PartTokens::SliceRows(int slices, int slice) const {
-  const std::int64_t each = (num_rows_ + slices - 1) / slices;
-  return {std::min(num_rows_, slice * each), std::min(num_rows_, (slice + 1) * each)};
-}
-
 RowTable SliceTable(const RowTable& table, const RowCut& cut, int part, int slice) {
   if (cut.slices == 1) return table;
   RowTable own{table.samples, {}, table.lengths, {}};
   const PartTokens tokens(LengthsOf(table), cut, part);
-  const Interval rows = tokens.SliceRows(cut.slices, slice);
+  const Interval rows = EqualPartOf(tokens.num_rows(), cut.slices, slice);
   std::optional<std::int64_t> sample;
   bool mine = false;  // the row before is in this slice
   for (const RowRun& run : RunsOf(table)) {

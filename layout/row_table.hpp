@@ -1,4 +1,4 @@
-// Which rows of which samples a tensor has, and which of them each rank along cp has.
+// Which rows of which samples a tensor has, and which of them each rank along cp and tp has.
 #pragma once
 
 #include <cstddef>
@@ -13,7 +13,7 @@ namespace troupe {
 /// Neighbouring rows of one sample that take the places of neighbouring tokens of it.
 struct RowRun {
   std::int64_t sample = 0;  ///< its number
-  std::int64_t first = 0;   ///< of the rows that the whole sample has
+  std::int64_t first = 0;   ///< its number among all rows of the sample
   std::int64_t count = 0;
   std::int64_t place = -1;  ///< the token whose place the first one takes; -1: they take none
   friend bool operator==(const RowRun&, const RowRun&) = default;
@@ -24,10 +24,11 @@ struct RowRun {
 struct RowTable {
   std::vector<std::int64_t> samples;  ///< sample numbers: place in the microbatch (or window)
   std::vector<std::int64_t> rows;     ///< rows of each, zero included
-  /// Tokens of each sample in the module that the rows go to. Set where that module has cp > 1.
+  /// Tokens of each sample in the module that the rows go to. Set where an end of the edge cuts rows
+  /// (plan/row_cuts.hpp).
   std::vector<std::int64_t> lengths = {};
-  /// The rows in their order. Empty where no end of the edge has cp > 1: then they are all rows of
-  /// each sample.
+  /// The rows in their order. Empty where no end of the edge cuts them: then they are all rows of each
+  /// sample.
   std::vector<RowRun> runs = {};
 
   std::int64_t num_rows() const;
@@ -52,7 +53,7 @@ struct ContextChunks {
 };
 ContextChunks ChunksOf(std::int64_t length, int parts, int part);
 
-/// How a module cuts the rows of an edge over cp.
+/// How a module cuts the rows of an edge over cp, and tp.
 struct RowCut {
   enum class By : std::uint8_t {
     kItems,   ///< part of the rows of each item: PartOf
@@ -80,8 +81,6 @@ class PartTokens {
   std::int64_t num_rows() const { return num_rows_; }
   /// The row of a token of the part. Throws std::out_of_range for an unknown sample.
   std::int64_t RowOf(std::int64_t sample, std::int64_t token) const;
-  /// The rows that rank `slice` of `slices` along tp has: equal parts, the last may be cut short.
-  Interval SliceRows(int slices, int slice) const;
 
  private:
   struct Sample {

@@ -61,11 +61,14 @@ inline auto Fields(GradientSlice& x) { return std::tie(x.microbatch, x.buffer); 
 /// From a leader to itself: the bytes of one slice have arrived in this process.
 struct SliceArrived {
   std::int64_t microbatch = 0;
-  int peer = 0;  ///< the shard at the other end
+  int peer = 0;  ///< the shard at the other end; of the stage's gradient, the rank along tp
   Buffer buffer;
   bool asked = false;  ///< they were requested, which takes one more round trip between processes
+  bool of_stage = false;  ///< they are of the gradient with which the stage has answered
 };
-inline auto Fields(SliceArrived& x) { return std::tie(x.microbatch, x.peer, x.buffer, x.asked); }
+inline auto Fields(SliceArrived& x) {
+  return std::tie(x.microbatch, x.peer, x.buffer, x.asked, x.of_stage);
+}
 
 using SourceLeader = Downstream::extend<caf::reacts_to<SliceArrived>>;
 using DestinationLeader =

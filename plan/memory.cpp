@@ -17,8 +17,14 @@ std::int64_t ElementsOf(const Config& config, const StagePart& part, RankWork wo
   if (part.newline) return 0;
   if (part.is_projector()) {
     const ModelConfig& from = *FindModule(config, part.edge->from).model;
-    return work.samples * CeilDivide(from.rows_per_item(), work.cp) *
-           KeptByProjector(ProjectorShapeOf(config, *part.edge), work.tp);
+    std::int64_t rows = CeilDivide(from.rows_per_item(), work.cp);
+    if (part.edge->through->on == ProjectorEnd::kTo) {
+      // Those of the tokens of a rank, which may all be of one item.
+      const auto text = FindModule(config, part.edge->to).model->text();
+      const std::int64_t context = text ? text->context : from.rows_per_item();
+      rows = std::min(from.rows_per_item(), CeilDivide(context, work.cp));
+    }
+    return work.samples * rows * KeptByProjector(ProjectorShapeOf(config, *part.edge), work.tp);
   }
   work.recompute = part.module->recompute;
   if (part.module->inline_in) work.cp = 1;

@@ -15,7 +15,7 @@ enum class ActorKind : std::uint8_t {
   kDirector,
   kNode,      ///< one per process; its messages are not traced
   kStage,     ///< one replica of a pipeline stage
-  kLeader,    ///< one replica's end of an edge between modules on disjoint ranks
+  kLeader,    ///< one shard's end of an edge between modules on disjoint ranks
   kPhase,     ///< an edge between modules that share ranks
   kFeed,      ///< reads the data of one replica of a module
   kUpdate,    ///< the stages that are updated together; `stage` is the first

@@ -83,7 +83,9 @@ StepShape MicrobatchOf(const Config& config, const ModuleConfig& module) {
   shape.tokens = module.model->text() ? module.model->text()->context : 0;
   shape.labels = shape.samples * shape.tokens;
   for (const ModuleConfig& encoder : config.modules) {
-    shape.lengths[encoder.name] = shape.samples * encoder.model->most_length();
+    // Every rank along cp computes the images of an inline encoder.
+    const int times = encoder.inline_in ? module.layout.cp : 1;
+    shape.lengths[encoder.name] = shape.samples * encoder.model->most_length() * times;
   }
   return shape;
 }

@@ -20,7 +20,7 @@ ForwardResult ShapeProgram::Forward(const ForwardPass& pass) {
   }
   ForwardResult result;
   result.outputs.assign(shape_.links_out, Zeros(rows.front()));
-  if (shape_.links_out == 0) result.loss.tokens = 1;
+  if (shape_.links_out == 0) result.loss.tokens = shape_.part == 0 ? 1 : 0;
   if (pass.train && !in_flight_.emplace(pass.unit, std::move(rows)).second) {
     throw std::logic_error("unit " + std::to_string(pass.unit) + " is in flight already");
   }

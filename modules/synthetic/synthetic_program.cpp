@@ -88,7 +88,7 @@ ForwardResult SyntheticProgram::Forward(const ForwardPass& pass) {
   ForwardResult result;
   if (shape_.links_out == 0) {
     result.loss.loss = w * (Dot(x, 0) + rest);
-    result.loss.tokens = 1;
+    result.loss.tokens = shape_.part == 0 ? 1 : 0;
   } else {
     Buffer y = Buffer::Allocate(x.shape(), DType::kFloat64);
     for (std::int64_t i = 0; i < x.num_elements(); ++i) {

@@ -24,7 +24,7 @@ struct Pair {
   BlockPlan blocks;
 };
 
-/// What `own` sees of the keys of `other`, both of one group of sequences.
+/// The keys of `other` that `own` sees, both of one group of sequences.
 Pair PairOf(const ContextPart& own, int own_rank, const ContextPart& other, int other_rank) {
   const std::int64_t shared = own.plan->shared();
   Pair pair{.rows = own.plan->length * shared,

@@ -10,7 +10,7 @@
 
 namespace troupe {
 
-/// What one rank has of a group: of neighbouring sequences of one length.
+/// The part of a group that one rank has. A group is neighbouring sequences of one length.
 struct ContextPart {
   AttentionPlanPtr plan;       ///< of its rows
   std::int64_t front = 0;      ///< causal: tokens of a sequence in the front chunk
@@ -18,7 +18,7 @@ struct ContextPart {
   Interval rows() const { return {first_row, first_row + plan->sequences * plan->length}; }
 };
 
-/// What all attention layers of one pass share. Held by the graph.
+/// Shared by all attention layers of a pass. Held by the graph.
 struct ContextPlan : torch::CustomClassHolder {
   ContextGroupPtr group;
   std::vector<std::vector<ContextPart>> parts;  ///< [group][rank]

@@ -44,8 +44,21 @@ StartedOperations::Number ContextGroup::StartExchange(const at::Tensor& sent, in
   std::vector<std::size_t> receive_bytes(send_bytes.size());
   send_bytes[static_cast<std::size_t>(to)] = sent.nbytes();
   receive_bytes[static_cast<std::size_t>(from)] = received.nbytes();
-  return operations_->Start(
-      0, Collective::AllToAll(sent.data_ptr(), send_bytes, received.data_ptr(), receive_bytes));
+  return Start(
+      Collective::AllToAll(sent.data_ptr(), send_bytes, received.data_ptr(), receive_bytes), sent,
+      received);
+}
+
+StartedOperations::Number ContextGroup::Start(const Collective& call, const at::Tensor& input,
+                                              const at::Tensor& output) {
+  const StartedOperations::Number number = operations_->Start(0, call);
+  in_use_.push_back({number, input, output});
+  return number;
+}
+
+void ContextGroup::Wait(StartedOperations::Number number) {
+  operations_->Wait(number);
+  while (!in_use_.empty() && in_use_.front().number <= number) in_use_.pop_front();
 }
 
 void ContextGroup::ForEach(const at::Tensor& own, const std::vector<std::int64_t>& counts,
@@ -60,10 +73,10 @@ void ContextGroup::ForEach(const at::Tensor& own, const std::vector<std::int64_t
     const at::Tensor mine = all.narrow(0, rank_ * most, most);
     mine.narrow(0, 0, own.size(0)).copy_(own);
     mine.narrow(0, own.size(0), most - own.size(0)).zero_();
-    const auto number = operations_->Start(
-        0, Collective::AllGather(mine.data_ptr(), mine.nbytes(), all.data_ptr()));
+    const auto number =
+        Start(Collective::AllGather(mine.data_ptr(), mine.nbytes(), all.data_ptr()), all, all);
     visit(rank_, own);
-    operations_->Wait(number);
+    Wait(number);
     for (int step = 1; step < size_; ++step) {
       const int rank = other(-step);
       visit(rank, Received(all.narrow(0, rank * most, rows_of(rank))));
@@ -76,7 +89,7 @@ void ContextGroup::ForEach(const at::Tensor& own, const std::vector<std::int64_t
     const at::Tensor next = at::empty({rows_of(other(-step - 1)), width}, own.options());
     const auto number = StartExchange(rows, other(1), next, other(-1));
     visit(other(-step), step == 0 ? rows : Received(rows));
-    operations_->Wait(number);
+    Wait(number);
     rows = next;
   }
 }
@@ -96,22 +109,23 @@ void ReturnedRows::Add(int rank, const at::Tensor& rows) {
   } else {
     // Directly to their rank: on a way round the ring they would be rounded at every member.
     const int from = (2 * group_.rank() - rank + group_.size()) % group_.size();
-    sent_.push_back(rows.to(options_.dtype()).contiguous());
+    const at::Tensor sent = rows.to(options_.dtype()).contiguous();
     received_.push_back(
         at::empty({counts_.at(static_cast<std::size_t>(group_.rank())), width_}, options_));
-    last_ = group_.StartExchange(sent_.back(), rank, received_.back(), from);
+    last_ = group_.StartExchange(sent, rank, received_.back(), from);
   }
 }
 
 at::Tensor ReturnedRows::Finish() {
   if (all_.defined()) {
     const at::Tensor own = all_.select(0, group_.rank());
-    group_.operations_->Wait(group_.operations_->Start(
-        0, Collective::ReduceScatter(all_.data_ptr(), own.numel(), DTypeOf(own.scalar_type()),
-                                     ReduceOp::kSum, own.data_ptr())));
+    group_.Wait(group_.Start(
+        Collective::ReduceScatter(all_.data_ptr(), own.numel(), DTypeOf(own.scalar_type()),
+                                  ReduceOp::kSum, own.data_ptr()),
+        all_, all_));
     return own.narrow(0, 0, counts_.at(static_cast<std::size_t>(group_.rank())));
   }
-  if (!received_.empty()) group_.operations_->Wait(last_);
+  if (!received_.empty()) group_.Wait(last_);
   for (const at::Tensor& rows : received_) own_.add_(rows);
   return own_.to(options_.dtype());
 }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <memory>
 #include <torch/types.h>
@@ -28,7 +29,7 @@ class ContextGroup : public torch::CustomClassHolder {
   /// Called with the rows of a rank.
   using Visit = std::function<void(int rank, const at::Tensor& rows)>;
   /// Calls `visit` once with the rows of every rank, the own ones first. `counts` are the rows of each
-  /// rank. A visit of another rank's rows may call Return.
+  /// rank. Each visit may call ReturnedRows::Add.
   void ForEach(const at::Tensor& own, const std::vector<std::int64_t>& counts, const Visit& visit);
 
  private:
@@ -37,10 +38,21 @@ class ContextGroup : public torch::CustomClassHolder {
   std::int64_t Most(const std::vector<std::int64_t>& counts) const;
   StartedOperations::Number StartExchange(const at::Tensor& sent, int to,
                                           const at::Tensor& received, int from);
+  StartedOperations::Number Start(const Collective& call, const at::Tensor& input,
+                                  const at::Tensor& output);
+  void Wait(StartedOperations::Number number);
+
+  /// A queued operation has their memory, also while a failed visit is on its way out.
+  struct InUse {
+    StartedOperations::Number number = 0;
+    at::Tensor input;
+    at::Tensor output;
+  };
 
   ContextExchange exchange_ = ContextExchange::kRing;
   int rank_ = 0;
   int size_ = 1;
+  std::deque<InUse> in_use_;                       ///< destroyed after the operations
   std::unique_ptr<StartedOperations> operations_;  ///< null in a group of one
 };
 
@@ -65,8 +77,7 @@ class ReturnedRows {
   at::TensorOptions options_;
   at::Tensor own_;
   at::Tensor all_;                    ///< with gathers: rows for every rank, equally many
-  std::vector<at::Tensor> sent_;      ///< otherwise those for the others,
-  std::vector<at::Tensor> received_;  ///< and from them
+  std::vector<at::Tensor> received_;  ///< otherwise those from the others
   StartedOperations::Number last_ = 0;
 };
 

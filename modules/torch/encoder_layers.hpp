@@ -36,7 +36,7 @@ class OwnTokens {
   std::int64_t size() const { return std::ssize(tokens_); }
   /// How many of them do not leave.
   std::int64_t num_inner() const { return num_inner_; }
-  /// Rows `dim` of x, one for each token after the first `inner`, of those tokens alone.
+  /// Selects the own tokens along `dim` of x, which begins at token `inner`.
   at::Tensor Of(const at::Tensor& x, std::int64_t dim, std::int64_t inner) const;
 
  private:

@@ -54,7 +54,7 @@ class LlamaBody : public StageBody {
   }
 
  private:
-  /// Rows [M, H] and the tokens whose they are.
+  /// Rows [M, H] and their tokens.
   struct Rows {
     at::Tensor rows;
     TokenPlaces places;
@@ -126,7 +126,12 @@ class LlamaBody : public StageBody {
     at::Tensor places;
     bool shared = false;  ///< all ranks along tp have the same rows
 
-    void KeepPlaced() {
+    void KeepPlaced(const std::string& who) {
+      if (rows.size(0) != places.numel()) {
+        throw std::invalid_argument(who + ": expected " + std::to_string(places.numel()) +
+                                    " rows, one for each position, got " +
+                                    std::to_string(rows.size(0)));
+      }
       const at::Tensor kept = places.ge(0).nonzero().view({-1});
       if (kept.numel() == places.numel()) return;
       rows = SelectRows(rows, Upload(kept, rows.device()));
@@ -148,7 +153,7 @@ class LlamaBody : public StageBody {
         PlacesIn(data.positions, encoder, name_ + ": positions of " + encoder);
     Placed placed{source.encoder ? Encode(source, pass) : inputs.at(source.input),
                   tokens.InPart(places), true};
-    if (ragged()) placed.KeepPlaced();
+    if (ragged()) placed.KeepPlaced(name_ + ": " + encoder);
     placed.places = tokens.InSlice(placed.places);
     return placed;
   }
@@ -161,7 +166,7 @@ class LlamaBody : public StageBody {
     if (source.projector) placed.rows = source.projector->Forward(placed.rows);
     if (cuts_rows() && placed.shared) {
       placed.rows = SharedRows(placed.rows, groups_.tensor);
-      placed.KeepPlaced();
+      placed.KeepPlaced(name_ + ": " + encoder);
     }
     at::Tensor newlines =
         PlacesIn(pass.data->newlines, encoder, name_ + ": newlines of " + encoder);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "layout/route.hpp"
 #include "modules/torch/autograd.hpp"
 #include "modules/torch/numerics.hpp"
 
@@ -9,10 +10,10 @@ namespace troupe {
 namespace {
 
 std::int64_t RowsOfEach(const TensorGroup& group, std::int64_t num_rows) {
-  return (num_rows + group.size() - 1) / group.size();
+  return EqualPartOf(num_rows, group.size(), 0).size();
 }
 
-/// x with zero rows behind it, so that every rank has as many.
+/// x with zero rows after it, so that every rank has as many.
 at::Tensor Padded(const TensorGroup& group, const at::Tensor& x) {
   const std::int64_t missing = RowsOfEach(group, x.size(0)) * group.size() - x.size(0);
   if (missing == 0) return x.contiguous();

@@ -18,7 +18,6 @@ at::Tensor Within(const at::Tensor& rows, const Interval& interval) {
 TokenPlaces::TokenPlaces(std::vector<std::int64_t> lengths, std::int64_t width, bool padded,
                          const BodyGroups& groups)
     : lengths_(std::move(lengths)),
-      width_(width),
       padded_(padded),
       parts_(groups.context->size()),
       part_(groups.context->rank()),
@@ -84,10 +83,7 @@ std::vector<std::int64_t> TokenPlaces::CountsOf(const at::Tensor& rows) const {
   return counts;
 }
 
-Interval TokenPlaces::SliceOf(int rank) const {
-  const std::int64_t each = (num_rows_ + slices_ - 1) / slices_;
-  return {std::min(num_rows_, rank * each), std::min(num_rows_, (rank + 1) * each)};
-}
+Interval TokenPlaces::SliceOf(int rank) const { return EqualPartOf(num_rows_, slices_, rank); }
 
 std::vector<std::int64_t> TokenPlaces::TokensOf(std::size_t sample) const {
   const ContextChunks chunks = ChunksOf(lengths_[sample], parts_, part_);

@@ -11,7 +11,7 @@
 
 namespace troupe {
 
-/// Tokens [B, T] of a microbatch in host memory. A part has those that ChunksOf says of each sample, in
+/// Tokens [B, T] of a microbatch in host memory. A part has those that ChunksOf gives it of each sample, in
 /// this order; with neither cp nor packs it has all, padding included. Ranks along tp share its rows if
 /// they cut them.
 class TokenPlaces {
@@ -40,7 +40,6 @@ class TokenPlaces {
   Interval SliceOf(int rank) const;
 
   std::vector<std::int64_t> lengths_;
-  std::int64_t width_;
   bool padded_;
   int parts_;
   int part_;

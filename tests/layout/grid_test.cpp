@@ -95,8 +95,8 @@ TEST_CASE("stages of replicas partition the ranks, leaders first", "[layout]") {
     for (int dp = 0; dp < grid.layout().dp; ++dp) {
       for (int pp = 0; pp < grid.layout().pp; ++pp) {
         stages.push_back(grid.StageRanks(pp, dp));
-        REQUIRE(stages.back().front() == grid.Leader(pp, dp));
-        REQUIRE(grid.CoordinatesOf(grid.Leader(pp, dp)) ==
+        REQUIRE(stages.back().front() == grid.Leader(pp, dp, 0));
+        REQUIRE(grid.CoordinatesOf(grid.Leader(pp, dp, 0)) ==
                 Coordinates{.tp = 0, .cp = 0, .dp = dp, .pp = pp});
       }
     }
@@ -156,7 +156,7 @@ TEST_CASE("coordinates and ranks outside the grid are refused", "[layout]") {
   CHECK_THROWS_MATCHES(grid.CoordinatesOf(8), LayoutError, Message("rank 8 is not one of 7, 9"));
   CHECK_THROWS_MATCHES(grid.RankAt({.tp = 2}), LayoutError,
                        Message("tp coordinate is 2, expected 0 to 1"));
-  CHECK_THROWS_AS(grid.Leader(0, -1), LayoutError);
+  CHECK_THROWS_AS(grid.Leader(0, -1, 0), LayoutError);
   CHECK_THROWS_AS(grid.StageRanks(1, 0), LayoutError);
 }
 
