@@ -147,7 +147,10 @@ void EndForward(StagePointer self, std::int64_t unit, const FromSet<ForwardDone>
   for (int part = 0; part < s.config.parts; ++part) {  // ranks along tp have the same
     loss += done.parts[static_cast<std::size_t>(s.ShardsOf(part).begin)].result.loss;
   }
-  if (s.out.empty()) loss.sequence_tokens += flight.num_tokens;
+  if (s.out.empty()) {
+    loss.sequence_tokens += flight.num_tokens;
+    if (flight.rows) loss.samples += std::ssize(flight.rows->samples);
+  }
 
   for (std::size_t l = 0; l < s.in.size(); ++l) {
     if (NeedsBackward(s) && s.config.in[l].carries_gradient) continue;

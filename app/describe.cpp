@@ -94,6 +94,12 @@ SourceSide SourceOf(const JobPlan& plan, const EdgePlan& edge) {
   return side;
 }
 
+/// ", cp 2 -> 1"; empty where both are 1.
+std::string ContextText(const Layout& from, const Layout& to) {
+  if (from.cp == 1 && to.cp == 1) return "";
+  return ", cp " + std::to_string(from.cp) + " -> " + std::to_string(to.cp);
+}
+
 std::string UnitText(const JobPlan& plan, const ModulePlan& module) {
   if (!module.colocated_encoder) return "microbatch";
   const Units units = module.units.In(plan.config().schedule.microbatches);
@@ -117,7 +123,8 @@ std::string LayoutTable(const JobPlan& plan) {
   }
   const Config& config = plan.config();
   return Columns(rows) + "global batch " + std::to_string(config.global_batch()) + " = " +
-         Counted(config.schedule.micro_batch_size, "sample") + " x dp " +
+         Counted(config.schedule.micro_batch_size, config.data.packing ? "pack" : "sample") +
+         " x dp " +
          std::to_string(config.global_batch() / config.schedule.micro_batch_size /
                         config.schedule.microbatches) +
          " x " + std::to_string(config.schedule.microbatches) +
@@ -174,8 +181,9 @@ std::string RouteTable(const JobPlan& plan) {
     const Grid& to = plan.ModuleOf(edge.to).grid;
     const auto [source, text_of_source] = SourceOf(plan, edge);
     text << edge.name << "  " << ToString(edge.placement) << ", dp " << from.layout().dp << " -> "
-         << to.layout().dp << (edge.carries_gradient ? "" : ", no gradient comes back") << "; "
-         << text_of_source << ":\n";
+         << to.layout().dp << ContextText(from.layout(), to.layout())
+         << (edge.carries_gradient ? "" : ", no gradient comes back") << "; " << text_of_source
+         << ":\n";
     const std::vector<std::int64_t> one_row(static_cast<std::size_t>(samples), 1);
     const Route route = MakeRoute(one_row, source, EvenAssignment(samples, to.layout().dp));
     std::vector<Row> rows;

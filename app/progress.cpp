@@ -97,7 +97,7 @@ StepMetrics MetricsOf(const RoundResult& result, const Config& config, int num_r
   m.learning_rate = optimizer.min_learning_rate +
                     factor * (optimizer.learning_rate - optimizer.min_learning_rate);
   m.tokens_per_second = static_cast<double>(result.loss.sequence_tokens) / result.seconds;
-  m.samples_per_second = static_cast<double>(config.global_batch()) / result.seconds;
+  m.samples_per_second = static_cast<double>(result.loss.samples) / result.seconds;
   m.bubble = std::clamp(1.0 - result.busy_seconds / (result.seconds * num_ranks), 0.0, 1.0);
   m.memory_bytes = ResidentMemory().UseOf(0).in_use_bytes;
   if (config.cluster.backend == Backend::kCuda) m.gpu = FullestGpu(num_ranks, memory);

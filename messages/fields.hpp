@@ -38,7 +38,7 @@ inline auto Fields(Inputs& x) {
 }
 inline auto Fields(LossSums& x) {
   return std::tie(x.loss, x.tokens, x.correct, x.content_tokens, x.content_correct,
-                  x.sequence_tokens);
+                  x.sequence_tokens, x.samples);
 }
 inline auto Fields(ForwardPass& x) {
   return std::tie(x.unit, x.train, x.loss_scale, x.inputs, x.data, x.rows, x.step,

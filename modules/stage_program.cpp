@@ -21,6 +21,7 @@ LossSums& LossSums::operator+=(const LossSums& other) {
   content_tokens += other.content_tokens;
   content_correct += other.content_correct;
   sequence_tokens += other.sequence_tokens;
+  samples += other.samples;
   return *this;
 }
 

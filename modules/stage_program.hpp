@@ -71,6 +71,7 @@ struct LossSums {
   std::int64_t content_tokens = 0;
   std::int64_t content_correct = 0;
   std::int64_t sequence_tokens = 0;  ///< all that were read, text and image, without padding
+  std::int64_t samples = 0;          ///< that were read; several in a pack
   LossSums& operator+=(const LossSums& other);
   /// Return the shares of tokens, and of those in content words, that were predicted; 0 without any.
   double accuracy() const { return Share(correct, tokens); }

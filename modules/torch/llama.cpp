@@ -12,6 +12,7 @@
 #include "modules/torch/activations.hpp"
 #include "modules/torch/context_attention.hpp"
 #include "modules/torch/key_value_cache.hpp"
+#include "modules/torch/planted.hpp"
 #include "modules/torch/products.hpp"
 #include "modules/torch/recompute.hpp"
 #include "modules/torch/rms_norm.hpp"
@@ -19,6 +20,11 @@
 #include "plan/layer_split.hpp"
 
 namespace troupe {
+
+static thread_local bool joins_samples = false;  // PlantJoinedSamples
+
+PlantJoinedSamples::PlantJoinedSamples() { joins_samples = true; }
+PlantJoinedSamples::~PlantJoinedSamples() { joins_samples = false; }
 
 Llama::Llama(const ModuleConfig& module, int pp, const ParameterStore& store,
              const BodyGroups& groups)
@@ -137,7 +143,8 @@ at::Tensor Llama::RunLayers(at::Tensor rows, const std::vector<std::int64_t>& le
                                 Counted(std::ssize(lengths), "sample") + ", got " +
                                 std::to_string(rows.size(0)));
   }
-  const AttendFunction attend = AttendOver(lengths);
+  const AttendFunction attend =
+      AttendOver(joins_samples ? std::vector<std::int64_t>{num_rows} : lengths);
   for (const Layer& layer : layers_) {
     const auto run = [this, &layer, attend, cut_rows](const at::Tensor& x) {
       return RunLayer(x, layer, attend, cut_rows);

@@ -35,6 +35,15 @@ class PlantStaleKeyValues {
   PlantStaleKeyValues& operator=(const PlantStaleKeyValues&) = delete;
 };
 
+/// While it lives, the samples of this thread's passes see each other: they are one sequence.
+class PlantJoinedSamples {
+ public:
+  PlantJoinedSamples();
+  ~PlantJoinedSamples();
+  PlantJoinedSamples(const PlantJoinedSamples&) = delete;
+  PlantJoinedSamples& operator=(const PlantJoinedSamples&) = delete;
+};
+
 /// While it lives, the library computes without oneDNN, as it does on a CPU without AVX-512.
 class WithoutOneDnn {
  public:

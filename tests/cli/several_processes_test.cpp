@@ -46,6 +46,12 @@ const std::vector<Layouts> kLayouts = {
     {"configs/shapes.toml",
      {"modules.language.ranks=\"0,2,4,6\"", "modules.vision.ranks=\"1,3,5,7\""}},
     {"configs/shapes_colocated.toml", {"schedule.window=2"}},
+    {"configs/shapes.toml",
+     {"modules.language.layout={ cp = 2, tp = 2 }", "modules.vision.layout={ cp = 2, dp = 2 }",
+      "data.packing=true"}},
+    {"configs/shapes_colocated.toml",
+     {"modules.language.layout={ cp = 2, tp = 2, dp = 2 }",
+      "modules.vision.layout={ cp = 2, dp = 4 }"}},
 };
 
 }  // namespace

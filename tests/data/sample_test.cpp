@@ -5,6 +5,8 @@
 
 #include <catch2/catch.hpp>
 
+#include "modules/stage_program.hpp"
+
 namespace troupe {
 namespace {
 

@@ -168,6 +168,16 @@ struct UpdateShardTwice : Decorator {
   }
 };
 
+/// Lets the samples of a pack see each other.
+struct JoinedSamples : Decorator {
+  using Decorator::Decorator;
+  ForwardResult Forward(const ForwardPass& pass) override {
+    const PlantJoinedSamples planted;
+    ++*times;
+    return program->Forward(pass);
+  }
+};
+
 /// Computes a forward with keys and values that another rank sent before.
 struct StaleKeyValues : Decorator {
   using Decorator::Decorator;
@@ -328,6 +338,16 @@ TEST_CASE("keys and values that are stale by one exchange break the proof", "[pa
   config.schedule.context_exchange = exchange;
   const auto module = GENERATE(std::string("vision"), std::string("language"));
   const Outcome outcome = ProveWith<StaleKeyValues>(config, module, 0, 0);
+  CHECK(outcome.times > 0);
+  CHECK(outcome.proof.failure == "");
+  CHECK(ModulesAtFault(outcome.proof, "gradient") == kEverything);
+}
+
+TEST_CASE("a pack whose samples see each other breaks the proof", "[parity][faults]") {
+  // The table of positions is as long as the context, into which a pack fits.
+  const Setup setup = Setup(Disjoint(), {.pp = 2}).Context(300).Samples(1).Packed();
+  CHECK(ProveWith<Decorator>(setup, "language", 0, 0).proof.Objection() == "");
+  const Outcome outcome = ProveWith<JoinedSamples>(setup, "language", 0, 0);
   CHECK(outcome.times > 0);
   CHECK(outcome.proof.failure == "");
   CHECK(ModulesAtFault(outcome.proof, "gradient") == kEverything);
