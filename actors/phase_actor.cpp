@@ -147,8 +147,7 @@ RowTable Renumbered(RowTable table, std::int64_t shift) {
 RowTable MicrobatchTable(const PhaseConfig& config, const Window& window, std::int64_t m,
                          int replica) {
   const std::int64_t first = m * config.samples_per_microbatch;
-  const Interval held =
-      PartOf(config.samples_per_microbatch, config.language.layout().dp, replica);
+  const Interval held = PartOf(config.samples_per_microbatch, config.language.layout().dp, replica);
   const std::int64_t most = config.most_in_pack;
   return SamplesOf(window.tables[static_cast<std::size_t>(m)],
                    {{(first + held.begin) * most, (first + held.end) * most}});

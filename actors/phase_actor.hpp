@@ -83,7 +83,7 @@ struct PhaseState {
     std::int64_t microbatches = 0;
     std::vector<EncoderRows> rows;  ///< by encoder replica
     std::size_t arrived = 0;        ///< of these
-    std::vector<RowTable> tables;  ///< of all rows of each microbatch
+    std::vector<RowTable> tables;   ///< of all rows of each microbatch
     /// Rows of each shard of the language model: [replica][microbatch][shard].
     std::vector<std::vector<std::vector<std::int64_t>>> shard_rows;
     Route route;  ///< encoder shard -> language shard: a part of a replica, or its slice

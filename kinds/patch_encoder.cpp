@@ -308,8 +308,8 @@ std::int64_t PatchEncoder::KeptElements(const StagePlace& stage, const RankWork&
   const std::int64_t mlp = CeilDivide(2 * mlp_hidden, work.tp);
   const std::int64_t norm = stage.last && final_norm ? hidden : 0;
   // Whole rows that leave are cut; the first part has the other tokens, too.
-  const std::int64_t tokens = num_inner_tokens() +
-                              CeilDivide(rows_per_square(), work.cp) * joined * joined;
+  const std::int64_t tokens =
+      num_inner_tokens() + CeilDivide(rows_per_square(), work.cp) * joined * joined;
   return work.samples * most_length() * tokens *
          (stage.layers.size() * work.KeptOfRow(hidden, attention, outputs, mlp) + norm);
 }
