@@ -96,10 +96,11 @@ void PrintFit(const CountedSet& counted, const SampleFormat& format) {
                                                 : " are longer and lose their end"));
 }
 
-/// Prints the epochs over the rows that can be trained on.
+/// Prints the epochs over the rows that can be trained on. Those of packs depend on the order of
+/// training, which `train` knows.
 void PrintEpochs(const Config& config, const Checked& checked) {
   const std::int64_t rows = std::ssize(checked.counted.set.rows) - checked.num_bad_rows;
-  if (rows == 0) return;
+  if (rows == 0 || config.data.packing) return;
   const std::int64_t steps = WithSteps(config, rows).run.steps;
   const auto samples = static_cast<double>(steps) * static_cast<double>(config.global_batch());
   PrintLine("epochs", Formatted("%.1f: ", samples / static_cast<double>(rows)) +
