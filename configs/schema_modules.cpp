@@ -74,8 +74,7 @@ std::vector<KeySpec> ModuleKeys() {
   Add(keys, {"modules.*.layout"},
       {{"tp", &Layout::tp, Range{1, kMaxRanks}, "Tensor parallel: parts of every layer."},
        {"cp", &Layout::cp, Range{1, kMaxRanks},
-        "Context parallel: parts of each sample's tokens, or of each image's patches "
-        "(docs/parallelism.md)."},
+        "Context parallel: parts of a sample's tokens, or of an image's patches."},
        {"pp", &Layout::pp, Range{1, kMaxRanks}, "Pipeline parallel: stages."},
        {"dp", &Layout::dp, Range{1, kMaxRanks},
         "Data parallel: replicas. tp*cp*pp*dp equals the number of ranks."},
