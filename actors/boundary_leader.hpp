@@ -11,7 +11,8 @@
 //             where the stage cuts rows over tp, with a shard for each rank, whose gradient may be
 //             in another process
 //
-// The two data-parallel sizes fix which samples go where (layout/route.hpp), and so who sends to whom.
+// The two data-parallel sizes fix which samples go where (layout/route.hpp). So they also fix which
+// leaders send to each other.
 // The row table that travels with the microbatch has the number of their rows and, where they are cut
 // over cp or tp, the tokens whose places they take (layout/row_table.hpp). The way back uses the pieces
 // recorded on the way there. A slice without rows is sent as a message, but no bytes are transported. Rows

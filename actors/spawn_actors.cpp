@@ -264,7 +264,7 @@ Spawned Spawn(NodePointer self, const SpawnStage& request) {
     return link.edge < 0 ? FetchersOf(self, other_end, request.dp) : std::vector<ProcessId>();
   };
   config.parts = plan.GridOfStage(request.stage).layout().cp;
-  /// Calls visit(part) for each actor at that end of the link, without one where there is no choice.
+  // Calls visit(part) for each actor at that end of the link. A single actor has no part.
   const auto for_each_part = [&](int link, EdgeEnd end, const auto& visit) {
     const int parts = plan.PartsAt(link, end);
     for (int part = 0; part < parts; ++part) {

@@ -13,7 +13,7 @@ std::vector<std::vector<std::size_t>> MakePacks(std::span<const std::int64_t> to
   std::ranges::stable_sort(longest_first, std::ranges::greater(),
                            [&](std::size_t sample) { return tokens[sample]; });
   std::vector<std::vector<std::size_t>> packs;
-  std::multimap<std::int64_t, std::size_t> by_room;  // what is left in each pack
+  std::multimap<std::int64_t, std::size_t> by_room;  // packs by the tokens that still fit
   for (const std::size_t sample : longest_first) {
     const auto fullest = by_room.lower_bound(tokens[sample]);
     std::int64_t left = room;

@@ -9,20 +9,16 @@
 namespace troupe {
 namespace {
 
-thread_local bool uses_stale = false;  // PlantStaleKeyValues
-thread_local at::Tensor before;        // the rows that came last
+thread_local at::Tensor before;  // the rows that came last
 
 /// `rows`, or with the planted fault those of the exchange before.
 at::Tensor Received(const at::Tensor& rows) {
-  if (!uses_stale) return rows;
+  if (!HasLibraryFault(LibraryFault::kStaleKeyValues)) return rows;
   const at::Tensor last = std::exchange(before, rows);
   return last.defined() && last.sizes() == rows.sizes() ? last : rows;
 }
 
 }  // namespace
-
-PlantStaleKeyValues::PlantStaleKeyValues() { uses_stale = true; }
-PlantStaleKeyValues::~PlantStaleKeyValues() { uses_stale = false; }
 
 ContextGroup::ContextGroup(std::unique_ptr<Communicator> communicator, ContextExchange exchange)
     : exchange_(exchange) {

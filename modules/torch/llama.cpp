@@ -21,11 +21,6 @@
 
 namespace troupe {
 
-static thread_local bool joins_samples = false;  // PlantJoinedSamples
-
-PlantJoinedSamples::PlantJoinedSamples() { joins_samples = true; }
-PlantJoinedSamples::~PlantJoinedSamples() { joins_samples = false; }
-
 Llama::Llama(const ModuleConfig& module, int pp, const ParameterStore& store,
              const BodyGroups& groups)
     : name_(module.name),
@@ -144,7 +139,8 @@ at::Tensor Llama::RunLayers(at::Tensor rows, const std::vector<std::int64_t>& le
                                 std::to_string(rows.size(0)));
   }
   const AttendFunction attend =
-      AttendOver(joins_samples ? std::vector<std::int64_t>{num_rows} : lengths);
+      AttendOver(HasLibraryFault(LibraryFault::kJoinedSamples) ? std::vector<std::int64_t>{num_rows}
+                                                               : lengths);
   for (const Layer& layer : layers_) {
     const auto run = [this, &layer, attend, cut_rows](const at::Tensor& x) {
       return RunLayer(x, layer, attend, cut_rows);

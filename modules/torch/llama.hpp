@@ -43,7 +43,7 @@ class Llama final : public Decoder {
   at::Tensor RunLayers(at::Tensor rows, const std::vector<std::int64_t>& lengths) const;
   /// Final norm, head and cross-entropy of some rows [M, H] and their labels [M] int64, which are
   /// in host memory. Where ranks along tp cut rows, `rows` are this rank's, counts[rank] of M. Last stage
-  /// only. Throws std::invalid_argument naming a label that is no token.
+  /// only. Throws std::invalid_argument for a label that is not in the vocabulary.
   at::Tensor Loss(const at::Tensor& rows, const std::vector<std::int64_t>& counts,
                   const at::Tensor& labels, Predictions& predictions) const;
 

@@ -18,8 +18,6 @@
 namespace troupe {
 namespace {
 
-thread_local bool updates_twice = false;  // PlantSecondUpdate
-
 /// Learning rate and weight decay of a parameter at one step.
 AdamWStep StepOf(const Config& config, const ParameterSpec& spec, const UpdateStep& step) {
   const OptimizerConfig& all = config.optimizer;
@@ -102,9 +100,6 @@ std::array<HolderRule, 3> HolderRules(const ShardGroups& groups) {
 }
 
 }  // namespace
-
-PlantSecondUpdate::PlantSecondUpdate() { updates_twice = true; }
-PlantSecondUpdate::~PlantSecondUpdate() { updates_twice = false; }
 
 ParameterStore::ParameterStore(FlatLayout layout, std::uint64_t seed, const Numerics& numerics,
                                ShardGroups groups)
@@ -253,7 +248,7 @@ void ParameterStore::UpdateRun(const AdamWStep& step, const FlatBucket& bucket,
                      .second_moments = OwnPart(second_moments_, bucket, own),
                      .rounded = is_rounded ? ReadPart(bucket, own) : at::Tensor()};
   StepAdamW(step, flat, numerics_.portable);
-  if (updates_twice) StepAdamW(step, flat, numerics_.portable);
+  if (HasLibraryFault(LibraryFault::kSecondUpdate)) StepAdamW(step, flat, numerics_.portable);
 }
 
 void ParameterStore::UpdateBucket(std::size_t index, const Config& config,

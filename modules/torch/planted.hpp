@@ -1,48 +1,31 @@
 // Faults that tests plant in the library, to see that they are found.
 #pragma once
 
+#include <cstdint>
+
 namespace troupe {
 
-/// While it lives, this thread adds products up in the type of their factors, one rounding per
-/// term, as libtorch 1.13 may on a CPU.
-class PlantShortSums {
+enum class LibraryFault : std::uint8_t {
+  kShortSums,     ///< adds products up in the type of their factors, as libtorch 1.13 may on a CPU
+  kSecondUpdate,  ///< applies an update twice to the part of the state that this rank updates
+  kStaleKeyValues,  ///< computes with keys and values that another rank sent in the exchange before
+  kJoinedSamples,   ///< lets the samples of a pass see each other, as one sequence
+};
+
+/// While it lives, code on this thread has the fault.
+class PlantLibraryFault {
  public:
-  PlantShortSums();
-  ~PlantShortSums();
-  PlantShortSums(const PlantShortSums&) = delete;
-  PlantShortSums& operator=(const PlantShortSums&) = delete;
+  explicit PlantLibraryFault(LibraryFault fault);
+  ~PlantLibraryFault();
+  PlantLibraryFault(const PlantLibraryFault&) = delete;
+  PlantLibraryFault& operator=(const PlantLibraryFault&) = delete;
 
  private:
-  bool before_;
+  std::uint32_t before_;
 };
 
-/// While it lives, updates on this thread are applied twice to what this replica updates.
-class PlantSecondUpdate {
- public:
-  PlantSecondUpdate();
-  ~PlantSecondUpdate();
-  PlantSecondUpdate(const PlantSecondUpdate&) = delete;
-  PlantSecondUpdate& operator=(const PlantSecondUpdate&) = delete;
-};
-
-/// While it lives, this thread computes with the keys and values that it got from another rank along cp
-/// in the exchange before.
-class PlantStaleKeyValues {
- public:
-  PlantStaleKeyValues();
-  ~PlantStaleKeyValues();
-  PlantStaleKeyValues(const PlantStaleKeyValues&) = delete;
-  PlantStaleKeyValues& operator=(const PlantStaleKeyValues&) = delete;
-};
-
-/// While it lives, the samples of this thread's passes see each other: they are one sequence.
-class PlantJoinedSamples {
- public:
-  PlantJoinedSamples();
-  ~PlantJoinedSamples();
-  PlantJoinedSamples(const PlantJoinedSamples&) = delete;
-  PlantJoinedSamples& operator=(const PlantJoinedSamples&) = delete;
-};
+/// Whether this thread has the fault.
+bool HasLibraryFault(LibraryFault fault);
 
 /// While it lives, the library computes without oneDNN, as it does on a CPU without AVX-512.
 class WithoutOneDnn {

@@ -9,8 +9,6 @@
 namespace troupe {
 namespace {
 
-thread_local bool short_sums = false;
-
 /// As the library's loop: the innermost runs over the elements of a row of the result.
 at::Tensor RoundedPerTerm(const at::Tensor& a, const at::Tensor& b) {
   at::Tensor sum = at::zeros({a.size(0), b.size(1)}, a.options());
@@ -27,7 +25,7 @@ bool RoundsInBetween(const at::Tensor& x) { return x.is_cpu() && x.scalar_type()
 at::Tensor Widened(const at::Tensor& x) { return RoundsInBetween(x) ? x.to(at::kFloat) : x; }
 
 at::Tensor WideProduct(const at::Tensor& a, const at::Tensor& b) {
-  if (short_sums) return RoundedPerTerm(a, b);
+  if (HasLibraryFault(LibraryFault::kShortSums)) return RoundedPerTerm(a, b);
   if (kAddsUpShort && RoundsInBetween(a)) return at::mm(Widened(a), Widened(b));
   return at::mm(a, b);
 }
@@ -37,13 +35,13 @@ at::Tensor Product(const at::Tensor& a, const at::Tensor& b) {
 }
 
 at::Tensor ProductPlus(const at::Tensor& bias, const at::Tensor& a, const at::Tensor& b) {
-  if (short_sums) return RoundedPerTerm(a, b).add_(bias);
+  if (HasLibraryFault(LibraryFault::kShortSums)) return RoundedPerTerm(a, b).add_(bias);
   if (!kAddsUpShort || !RoundsInBetween(a)) return at::addmm(bias, a, b);
   return at::addmm(Widened(bias), Widened(a), Widened(b)).to(a.scalar_type());
 }
 
 void AddProduct(at::Tensor& sum, const at::Tensor& a, const at::Tensor& b) {
-  if (short_sums) {
+  if (HasLibraryFault(LibraryFault::kShortSums)) {
     sum.add_(RoundedPerTerm(a, b));
   } else if (sum.scalar_type() == a.scalar_type()) {
     sum.addmm_(a, b);
@@ -55,9 +53,6 @@ void AddProduct(at::Tensor& sum, const at::Tensor& a, const at::Tensor& b) {
     sum.add_(at::mm(a, b));
   }
 }
-
-PlantShortSums::PlantShortSums() : before_(std::exchange(short_sums, true)) {}
-PlantShortSums::~PlantShortSums() { short_sums = before_; }
 
 WithoutOneDnn::WithoutOneDnn() : before_(at::globalContext().userEnabledMkldnn()) {
   at::globalContext().setUserEnabledMkldnn(false);

@@ -13,6 +13,12 @@ at::Tensor Within(const at::Tensor& rows, const Interval& interval) {
   return (rows - interval.begin).masked_fill_(outside, -1);
 }
 
+std::map<std::int64_t, std::int64_t> ByPlace(const std::vector<std::int64_t>& lengths) {
+  std::map<std::int64_t, std::int64_t> by_place;
+  for (const std::int64_t length : lengths) by_place.emplace(std::ssize(by_place), length);
+  return by_place;
+}
+
 }  // namespace
 
 TokenPlaces::TokenPlaces(std::vector<std::int64_t> lengths, std::int64_t width, bool padded,
@@ -22,8 +28,9 @@ TokenPlaces::TokenPlaces(std::vector<std::int64_t> lengths, std::int64_t width, 
       parts_(groups.context->size()),
       part_(groups.context->rank()),
       slices_(groups.tensor->cuts_rows() ? groups.tensor->size() : 1),
-      slice_(groups.tensor->rank()) {
-  for (const std::int64_t length : lengths_) num_rows_ += ChunksOf(length, parts_, part_).size();
+      slice_(groups.tensor->rank()),
+      tokens_(ByPlace(lengths_), {.by = RowCut::By::kContext, .parts = parts_, .pads = false},
+              part_) {
   if (padded || width == 0) return;
   in_own_.assign(static_cast<std::size_t>(std::ssize(lengths_) * width), -1);
   std::vector<std::int64_t> own;
@@ -54,14 +61,13 @@ at::Tensor TokenPlaces::InPart(const at::Tensor& places) const {
 }
 
 at::Tensor TokenPlaces::OfRows(const RowTable& whole, const RowCut& cut) const {
-  std::map<std::int64_t, std::int64_t> lengths;
-  for (std::size_t i = 0; i < whole.samples.size(); ++i) lengths[whole.samples[i]] = lengths_.at(i);
-  const PartTokens tokens(lengths, cut, part_);
+  std::map<std::int64_t, std::int64_t> places;
+  for (const std::int64_t sample : whole.samples) places.emplace(sample, std::ssize(places));
   const RowTable own = SliceTable(CutTable(whole, cut, part_), cut, part_, slice_);
   std::vector<std::int64_t> rows;
   for (const RowRun& run : own.runs) {
     for (std::int64_t row = 0; row < run.count; ++row) {
-      rows.push_back(run.place < 0 ? -1 : tokens.RowOf(run.sample, run.place + row));
+      rows.push_back(run.place < 0 ? -1 : tokens_.RowOf(places.at(run.sample), run.place + row));
     }
   }
   return InSlice(at::tensor(rows, at::kLong));
@@ -83,7 +89,7 @@ std::vector<std::int64_t> TokenPlaces::CountsOf(const at::Tensor& rows) const {
   return counts;
 }
 
-Interval TokenPlaces::SliceOf(int rank) const { return EqualPartOf(num_rows_, slices_, rank); }
+Interval TokenPlaces::SliceOf(int rank) const { return EqualPartOf(num_rows(), slices_, rank); }
 
 std::vector<std::int64_t> TokenPlaces::TokensOf(std::size_t sample) const {
   const ContextChunks chunks = ChunksOf(lengths_[sample], parts_, part_);

@@ -22,7 +22,7 @@ class TokenPlaces {
               const BodyGroups& groups);
 
   const std::vector<std::int64_t>& lengths() const { return lengths_; }
-  std::int64_t num_rows() const { return num_rows_; }  ///< M, of the part
+  std::int64_t num_rows() const { return tokens_.num_rows(); }  ///< M, of the part
   /// The elements [M] of x [B, T] that the part has.
   at::Tensor Own(const at::Tensor& x) const;
   /// `places` [n] b * T + t as rows of the part. -1 stays, and is that of all others.
@@ -45,7 +45,7 @@ class TokenPlaces {
   int part_;
   int slices_;
   int slice_;
-  std::int64_t num_rows_ = 0;
+  PartTokens tokens_;                 ///< of samples by their place in the microbatch
   at::Tensor own_;                    ///< [M]: b * T + t
   std::vector<std::int64_t> in_own_;  ///< [B * T]: a row of the part
 };

@@ -7,7 +7,15 @@
 
 namespace troupe {
 
+using Setups = std::vector<Setup>;
+
+// matrix_axes.cpp: rows cut over tp or not, samples cut over cp, packs, divided optimizer states.
+Setups WithoutSequenceParallel();
+Setups WithContextParallel();
+Setups WithPacks();
+Setups WithShardedStates();
+
 /// All of them, on at most 8 ranks each.
-std::vector<Setup> Matrix();
+Setups Matrix();
 
 }  // namespace troupe

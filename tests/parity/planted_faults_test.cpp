@@ -115,16 +115,16 @@ struct DoubledLoss : Decorator {
 struct ShortSums : Decorator {
   using Decorator::Decorator;
   ForwardResult Forward(const ForwardPass& pass) override {
-    const PlantShortSums planted;
+    const PlantLibraryFault planted(LibraryFault::kShortSums);
     ++*times;
     return program->Forward(pass);
   }
   BackwardResult Backward(const BackwardPass& pass) override {
-    const PlantShortSums planted;
+    const PlantLibraryFault planted(LibraryFault::kShortSums);
     return program->Backward(pass);
   }
   void BackwardWeights(std::int64_t unit) override {
-    const PlantShortSums planted;
+    const PlantLibraryFault planted(LibraryFault::kShortSums);
     program->BackwardWeights(unit);
   }
 };
@@ -162,27 +162,18 @@ struct UpdateTwice : Decorator {
 struct UpdateShardTwice : Decorator {
   using Decorator::Decorator;
   void Update(const UpdateStep& step) override {
-    const PlantSecondUpdate planted;
+    const PlantLibraryFault planted(LibraryFault::kSecondUpdate);
     program->Update(step);
     ++*times;
   }
 };
 
-/// Lets the samples of a pack see each other.
-struct JoinedSamples : Decorator {
+/// Has a fault of the library in its forwards.
+template <LibraryFault kFault>
+struct FaultyForward : Decorator {
   using Decorator::Decorator;
   ForwardResult Forward(const ForwardPass& pass) override {
-    const PlantJoinedSamples planted;
-    ++*times;
-    return program->Forward(pass);
-  }
-};
-
-/// Computes a forward with keys and values that another rank sent before.
-struct StaleKeyValues : Decorator {
-  using Decorator::Decorator;
-  ForwardResult Forward(const ForwardPass& pass) override {
-    const PlantStaleKeyValues planted;
+    const PlantLibraryFault planted(kFault);
     ++*times;
     return program->Forward(pass);
   }
@@ -337,7 +328,8 @@ TEST_CASE("keys and values that are stale by one exchange break the proof", "[pa
   Config config = Setup(Disjoint({.cp = 2}), {.cp = 3}).Context(48).config();
   config.schedule.context_exchange = exchange;
   const auto module = GENERATE(std::string("vision"), std::string("language"));
-  const Outcome outcome = ProveWith<StaleKeyValues>(config, module, 0, 0);
+  const Outcome outcome =
+      ProveWith<FaultyForward<LibraryFault::kStaleKeyValues>>(config, module, 0, 0);
   CHECK(outcome.times > 0);
   CHECK(outcome.proof.failure == "");
   CHECK(ModulesAtFault(outcome.proof, "gradient") == kEverything);
@@ -347,7 +339,8 @@ TEST_CASE("a pack whose samples see each other breaks the proof", "[parity][faul
   // The table of positions is as long as the context, into which a pack fits.
   const Setup setup = Setup(Disjoint(), {.pp = 2}).Context(300).Samples(1).Packed();
   CHECK(ProveWith<Decorator>(setup, "language", 0, 0).proof.Objection() == "");
-  const Outcome outcome = ProveWith<JoinedSamples>(setup, "language", 0, 0);
+  const Outcome outcome =
+      ProveWith<FaultyForward<LibraryFault::kJoinedSamples>>(setup, "language", 0, 0);
   CHECK(outcome.times > 0);
   CHECK(outcome.proof.failure == "");
   CHECK(ModulesAtFault(outcome.proof, "gradient") == kEverything);

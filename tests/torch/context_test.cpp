@@ -89,8 +89,7 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("a rank keeps the rows of its own tokens, and of its own part of them along tp",
-          "[torch]") {
+TEST_CASE("cp and tp divide the activations that a forward keeps", "[torch]") {
   const auto with_heads = [](Layout layout) {
     Config config = LongLanguage(layout, Precision::kFloat32);
     ModuleOf(config, "language").As<LlamaConfig>().kv_heads = 4;  // none is shared
