@@ -282,9 +282,12 @@ std::set<std::size_t> AllOf(const std::vector<T>& all) {
 
 void Begin(DirectorPointer self, Round round) {
   DirectorState& s = self->state;
-  std::int64_t tokens = 0;
-  if (!Try(self, [&] { tokens = s.config.source->CountValidTokens(round); })) return;
-  round.loss_scale = tokens > 0 ? 1.0 / static_cast<double>(tokens) : 0.0;
+  RoundCounts counts;
+  if (!Try(self, [&] { counts = s.config.source->Count(round); })) return;
+  const auto inverse = [](std::int64_t n) { return n > 0 ? 1.0 / static_cast<double>(n) : 0.0; };
+  round.loss_scale = inverse(counts.labels);
+  round.token_scale = inverse(counts.tokens);
+  round.sample_scale = inverse(counts.samples);
   OpenRound& open = s.open[round.number];
   open.result.round = round;
   open.missing_reports = AllOf(s.config.stages);

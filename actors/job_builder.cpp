@@ -156,7 +156,7 @@ class JobBuilder : public std::enable_shared_from_this<JobBuilder> {
     const std::vector<int> ranks = plan_.RanksOf(stage, dp);
     const ProcessId home = HomeOfStage(stage, dp);
     if (home == lock_step_homes_.at(plan_.LockStepOf(ranks.front()))) return;
-    if (!plan_.HasRanksAlone(stage, dp)) return;
+    if (!plan_.HasRanksAlone(stage, dp) || plan_.LockStepReplicas(stage, dp).size() > 1) return;
     SpawnLockStep request{.stage = stage, .dp = dp, .devices = {}};
     for (const int rank : ranks) request.devices[rank] = devices_.at(rank);
     AskForActor(home, std::move(request), pass_lock_steps_[{stage, dp}]);

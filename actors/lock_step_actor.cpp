@@ -1,6 +1,7 @@
 #include "actors/lock_step_actor.hpp"
 
 #include <algorithm>
+#include <iterator>
 #include <memory>
 #include <optional>
 #include <type_traits>
@@ -11,17 +12,46 @@ namespace {
 
 using LockStepPointer = ActorPointer<LockStep, LockStepState>;
 
-/// The pass that a command is, if an order may hold it back.
+/// The pass that a command is.
 template <class Command>
-std::optional<StagePass> OrderedPass(const Command& x) {
+std::optional<StagePass> PassOf(const Command& x) {
   if constexpr (std::is_same_v<Command, RunForward>) {
-    if (x.pass.train) return StagePass{x.stage, {PassKind::kForward, x.pass.unit}};
+    return StagePass{x.stage, {PassKind::kForward, x.pass.unit}};
   } else if constexpr (std::is_same_v<Command, RunBackward>) {
     return StagePass{x.stage, {PassKind::kBackward, x.pass.unit}};
   } else if constexpr (std::is_same_v<Command, RunBackwardWeights>) {
     return StagePass{x.stage, {PassKind::kWeight, x.unit}};
   }
-  return std::nullopt;  // without a backward that follows, a forward is in no order
+  return std::nullopt;
+}
+
+/// The pass that a command is, if an order may hold it back: not a forward without a backward that follows.
+template <class Command>
+std::optional<StagePass> OrderedPass(const Command& x) {
+  if constexpr (std::is_same_v<Command, RunForward>) {
+    if (!x.pass.train) return std::nullopt;
+  }
+  return PassOf(x);
+}
+
+/// Calls `send` when all replicas that share experts with the one at `first_rank` have come to `pass`.
+void Meet(LockStepState& s, const StagePass& pass, int first_rank, std::function<void()> send) {
+  const auto replicas = s.config.replicas.find({pass.stage, first_rank});
+  // The weights' part of a backward exchanges no tokens.
+  if (replicas == s.config.replicas.end() || pass.pass.kind == PassKind::kWeight) return send();
+  const std::vector<int>& all = replicas->second.first_ranks;
+  auto meeting = std::ranges::find_if(s.meetings, [&](const LockStepState::Meeting& open) {
+    return open.pass == pass && open.replicas.first_ranks == all;
+  });
+  if (meeting == s.meetings.end()) {
+    s.meetings.push_back({replicas->second, pass, {}});
+    meeting = std::prev(s.meetings.end());
+  }
+  meeting->sends.emplace(first_rank, std::move(send));
+  if (meeting->sends.size() < all.size()) return;
+  const auto sends = std::move(meeting->sends);
+  s.meetings.erase(meeting);
+  for (const auto& [rank, each] : sends) each();
 }
 
 /// Sends the held passes whose turn has come in the order of `rank`.
@@ -81,14 +111,17 @@ auto Handler(LockStepPointer self) {
     gather->missing = set.parts.size();
     gather->answers.parts.resize(set.parts.size());
     const auto& [first_rank, command] = set.parts.front();
+    const auto send = [self, &s, set, gather, first = first_rank, met = PassOf(command)] {
+      const auto now = [self, set, gather] { Send<Answer>(self, set, gather); };
+      met ? Meet(s, *met, first, now) : now();
+    };
     const auto pass = OrderedPass(command);
     const auto order = s.config.orders.find(first_rank);
     // A colocated encoder shares the rank and has no part in its order.
     if (!pass || order == s.config.orders.end() || !order->second.stages.contains(pass->stage)) {
-      Send<Answer>(self, set, gather);
+      send();
     } else {
-      s.held[first_rank].push_back(
-          {*pass, [self, set, gather] { Send<Answer>(self, set, gather); }});
+      s.held[first_rank].push_back({*pass, send});
       SendInOrder(s, first_rank);
     }
     return gather->promise;
@@ -110,6 +143,13 @@ ExpectedWaits ExpectedBy(const LockStepState& s) {
     const StagePass& next = order.order[turn == s.turns.end() ? 0 : turn->second];
     expected.push_back({ExpectedWait::What::kTurn, CommandOf(next.pass.kind), next.pass.unit,
                         order.stages.at(next.stage), rank});
+  }
+  for (const LockStepState::Meeting& open : s.meetings) {
+    for (std::size_t i = 0; i < open.replicas.stages.size(); ++i) {
+      if (open.sends.contains(open.replicas.first_ranks[i])) continue;
+      expected.push_back({ExpectedWait::What::kRequest, CommandOf(open.pass.pass.kind),
+                          open.pass.pass.unit, open.replicas.stages[i]});
+    }
   }
   return expected;
 }

@@ -13,10 +13,15 @@
 // the passes before it in the order have been sent; all other commands are sent immediately. A
 // stage's passes arrive in the stage's own order, so the next of its kind is the one that the order
 // means.
+//
+// Replicas of a stage that share experts meet in the middle of each forward and backward. Such a pass is
+// held back until all of them have sent theirs, and then all are sent at once: so the oldest unfinished
+// pass can always finish here, too.
 #pragma once
 
 #include <functional>
 #include <map>
+#include <utility>
 #include <vector>
 
 #include "actors/actor_base.hpp"
@@ -30,9 +35,17 @@ struct LockStepOrder {
   std::map<int, ActorId> stages;  ///< by stage of the order: the actor that commands it
 };
 
+/// A stage of several replicas that share experts.
+struct LockStepReplicas {
+  std::vector<int> first_ranks;  ///< of each replica
+  std::vector<ActorId> stages;   ///< the actor that commands it
+};
+
 struct LockStepConfig {
   std::map<int, Device> devices;        ///< by rank
   std::map<int, LockStepOrder> orders;  ///< by rank, where it has one
+  /// By stage and first rank of a replica, where it shares experts with others.
+  std::map<std::pair<int, int>, LockStepReplicas> replicas = {};
 };
 
 struct LockStepState {
@@ -45,7 +58,15 @@ struct LockStepState {
     std::function<void()> send;
   };
 
+  /// A pass of some of the replicas that share experts, by their first ranks.
+  struct Meeting {
+    LockStepReplicas replicas;
+    StagePass pass;
+    std::map<int, std::function<void()>> sends;
+  };
+
   LockStepConfig config;
+  std::vector<Meeting> meetings;              ///< those that lack a replica
   std::map<int, std::size_t> turns;           ///< by rank: place in its order
   std::map<int, std::vector<HeldPass>> held;  ///< by rank
 };

@@ -219,6 +219,17 @@ Spawned Spawn(NodePointer self, const SpawnLockStep& request) {
       config.orders[rank].stages[stage] = plan.StageActor(stage, shard.dp);
     }
   }
+  for (const auto& [rank, device] : request.devices) {
+    for (const auto& [stage, shard] : plan.ShardsOn(rank)) {
+      const std::vector<int> replicas = plan.LockStepReplicas(stage, shard.dp);
+      if (replicas.size() == 1 || plan.RanksOf(stage, shard.dp).front() != rank) continue;
+      LockStepReplicas& all = config.replicas[{stage, rank}];
+      for (const int dp : replicas) {
+        all.first_ranks.push_back(plan.RanksOf(stage, dp).front());
+        all.stages.push_back(plan.StageActor(stage, dp));
+      }
+    }
+  }
   return Make(self, id, false, RunLockStep, std::move(config));
 }
 

@@ -192,6 +192,8 @@ void StartForward(StagePointer self, std::int64_t unit) {
   pass.unit = unit;
   pass.train = NeedsBackward(s);
   pass.loss_scale = round.loss_scale;
+  pass.token_scale = round.token_scale;
+  pass.sample_scale = round.sample_scale;
   pass.step = round.step;
   pass.first_microbatch =
       PlaceOf(s, unit).number * s.config.units.In(round.microbatches).microbatches_each;

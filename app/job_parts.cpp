@@ -77,7 +77,7 @@ ProgramFactory MakePrograms(const Config& config, std::shared_ptr<GroupTable> gr
     return OptionsOf(cluster, shard.rank);
   });
   auto synthetic = MakeSyntheticPrograms(config, [groups](const ShardAddress& shard) {
-    return std::shared_ptr<Communicator>(groups->Take(shard).data);
+    return std::shared_ptr<Communicator>(groups->Take(shard).others.data);
   });
   return [config, torch, synthetic](const ShardAddress& shard) {
     const bool computes = config.Find(shard.module)->model->computes();

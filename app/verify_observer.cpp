@@ -45,6 +45,10 @@ double ToleranceOf(Precision precision, TensorKind kind) {
 
 VerifyObserver::VerifyObserver(const Config& config, std::shared_ptr<LlavaSource> source)
     : config_(config), source_(std::move(source)), reference_(config) {
+  if (std::ranges::any_of(config.modules,
+                          [](const ModuleConfig& each) { return each.model->num_experts() > 0; })) {
+    recording_.emplace(choices_);
+  }
   if (!ReadsWeights(config)) return;
   const std::vector<TensorPiece> whole = reference_.Tensors(TensorKind::kParameter);
   ReadWeights(config, whole);
@@ -75,7 +79,16 @@ void VerifyObserver::Compare(const Round& round, TensorKind kind,
 
 void VerifyObserver::OnGradients(const Round& round, const std::vector<TensorPiece>& pieces) {
   comparisons_.clear();
-  reference_loss_ = reference_.Step(source_->LoadWhole(round), round.loss_scale, round.step);
+  const std::int64_t differing = choices_.counts().differing;
+  reference_loss_ =
+      reference_.Step(source_->LoadWhole(round), round.loss_scale, round.step, &choices_);
+  choices_.Forget(round.step);
+  const std::int64_t more = choices_.counts().differing - differing;
+  // With fewer digits, rounding decides between experts that are almost equal.
+  if (more > 0 && config_.run.precision == Precision::kFloat64) {
+    faults_.push_back("step " + std::to_string(round.step + 1) + ": expected the experts of " +
+                      std::to_string(more) + " tokens as the reference chose them, got others");
+  }
   reference_norm_ = reference_.gradient_norm();
   Compare(round, TensorKind::kGradient, pieces);
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -9,6 +10,7 @@
 #include "configs/config.hpp"
 #include "data/llava_source.hpp"
 #include "modules/torch/compare.hpp"
+#include "modules/torch/expert_choices.hpp"
 #include "modules/torch/reference.hpp"
 
 namespace troupe {
@@ -39,6 +41,8 @@ class VerifyObserver : public JobObserver {
   double worst(TensorKind kind) const;
   /// Worst difference of each tensor's gradient in each step.
   const std::vector<double>& gradients() const { return gradients_; }
+  /// The choices of experts that were compared. Where some differ, the reference follows the run.
+  ExpertChoices::Counts choices() const { return choices_.counts(); }
   /// Makes OnRound print nothing.
   void set_quiet(bool quiet) { quiet_ = quiet; }
 
@@ -48,6 +52,8 @@ class VerifyObserver : public JobObserver {
   Config config_;
   std::shared_ptr<LlavaSource> source_;
   Reference reference_;
+  ExpertChoices choices_;
+  std::optional<RecordExpertChoices> recording_;
   LossSums reference_loss_;
   double reference_norm_ = 0.0;
   std::map<TensorKind, Comparison> comparisons_;  ///< of the current step

@@ -54,7 +54,7 @@ class Preloaded : public InputSource {
     LlavaSource source(config);
     for (std::int64_t batch = 0; batch < kBatches; ++batch) {
       const Round round{batch, true, batch, config.schedule.microbatches, 1.0};
-      tokens_.push_back(source.CountValidTokens(round));
+      counts_.push_back(source.Count(round));
       whole_.push_back(source.LoadWhole(round));
       for (std::int64_t unit = 0; unit < round.microbatches; ++unit) {
         for (const ModuleConfig& module : config.modules) {
@@ -68,8 +68,8 @@ class Preloaded : public InputSource {
                                      std::int64_t unit) override {
     return inputs_.at({module, round.step % kBatches, unit});
   }
-  std::int64_t CountValidTokens(const Round& round) override {
-    return tokens_[static_cast<std::size_t>(round.step % kBatches)];
+  RoundCounts Count(const Round& round) override {
+    return counts_[static_cast<std::size_t>(round.step % kBatches)];
   }
   const Inputs& Whole(std::int64_t step) const {
     return whole_[static_cast<std::size_t>(step % kBatches)];
@@ -78,7 +78,7 @@ class Preloaded : public InputSource {
  private:
   std::map<std::tuple<std::string, std::int64_t, std::int64_t>, std::shared_ptr<const Inputs>>
       inputs_;
-  std::vector<std::int64_t> tokens_;
+  std::vector<RoundCounts> counts_;
   std::vector<Inputs> whole_;
 };
 
@@ -101,7 +101,7 @@ class PlainLoop {
 
   LossSums Step(std::int64_t step) {
     Round round{step, true, step, config_.schedule.microbatches, 1.0};
-    const double scale = 1.0 / static_cast<double>(source_->CountValidTokens(round));
+    const double scale = 1.0 / static_cast<double>(source_->Count(round).labels);
     LossSums loss;
     for (std::int64_t m = 0; m < round.microbatches; ++m, ++unit_) {
       const auto inputs = source_->Load("language", 0, round, m);

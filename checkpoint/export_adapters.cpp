@@ -21,9 +21,11 @@ class AdapterFolder {
   void AddModule(const ModuleConfig& module, const ForeignNames& names) {
     for (const auto& [own, spec] : parameters_) {
       if (spec.part != module.name || spec.adapts.empty()) continue;
-      Add(kBefore + NameIn(names, std::string_view(own).substr(module.name.size() + 1)), own);
-      const std::string adapted =
-          NameIn(names, std::string_view(spec.adapts).substr(module.name.size() + 1));
+      const auto name = [&](std::string_view whole) {
+        return SpelledFor(*module.model, NameIn(names, whole.substr(module.name.size() + 1)));
+      };
+      Add(kBefore + name(own), own);
+      const std::string adapted = name(spec.adapts);
       NoteLayer(adapted.substr(0, adapted.rfind('.')), *module.lora);
     }
     if (base_.empty() && module.weights) base_ = HuggingFaceFolder(*module.weights);

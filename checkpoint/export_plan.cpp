@@ -128,7 +128,8 @@ class Planner {
           const std::string rest = OwnPart(kind, *found, entry.name);
           if (rest.empty()) continue;
           taken_.insert({folder, entry.name});
-          const std::string name = written == nullptr ? entry.name : NameIn(*written, rest);
+          const std::string name =
+              SpelledFor(*module.model, NameIn(written ? *written : *found, rest));
           const auto own = OwnOf(module, rest);
           if (own) done.insert(*own);
           // A frozen module's values are those of its folder, and are not saved.
@@ -155,8 +156,9 @@ class Planner {
     const StoredType type = WrittenType(config_.run.precision);
     for (const auto& [own, spec] : parameters_) {
       if (spec.part != module.name || !spec.adapts.empty() || done.contains(own)) continue;
-      tensors.push_back(
-          Saved(NameIn(names, std::string_view(own).substr(module.name.size() + 1)), own, type));
+      tensors.push_back(Saved(SpelledFor(*module.model, NameIn(names, std::string_view(own).substr(
+                                                                          module.name.size() + 1))),
+                              own, type));
       tensors.back().adapter = AdapterOf(module, own);
     }
     const ModuleKind& kind = module.model.kind();

@@ -38,13 +38,10 @@ bool IsPlain(const std::string& name) {
          name.find('\0') == std::string::npos;
 }
 
-/// The first norm of CLIP's vision encoder is misspelt in all that is published. A folder that spells
-/// it right is read, and written, as if it did not.
-std::string AsPublished(const std::string& name) {
-  for (const std::string end : {"weight", "bias"}) {
-    const std::string right = "vision_model.pre_layernorm." + end;
-    if (!name.ends_with(right)) continue;
-    return name.substr(0, name.size() - right.size()) + "vision_model.pre_layrnorm." + end;
+/// Our spelling of a tensor's name.
+std::string OwnSpelling(std::string name) {
+  for (const ModuleKind* kind : Kinds()) {
+    if (kind->own_spelling != nullptr) name = kind->own_spelling(name);
   }
   return name;
 }
@@ -77,7 +74,7 @@ void WeightsFolder::Open(const std::string& name, ReadFile read) {
   const std::string path = (fs::path(folder_) / name).string();
   if (const std::string reason = WhyNotOpened(path); !reason.empty()) FailAt(path, reason);
   TensorFile opened = read(path);
-  for (TensorEntry& entry : opened.entries) entry.name = AsPublished(entry.name);
+  for (TensorEntry& entry : opened.entries) entry.name = OwnSpelling(entry.name);
   const auto& file = files_.emplace_back(std::make_unique<const TensorFile>(std::move(opened)));
   for (const TensorEntry& entry : file->entries) {
     const auto [place, added] = places_.try_emplace(entry.name, Place{file.get(), &entry});
@@ -98,7 +95,7 @@ void WeightsFolder::OpenIndexed(const std::string& index, ReadFile read) {
       if (!file.is_string() || !IsPlain(file.get<std::string>())) {
         FailReading(TensorTitle(tensor) + ": expected the name of a file in the folder");
       }
-      files[AsPublished(tensor)] = file.get<std::string>();
+      files[OwnSpelling(tensor)] = file.get<std::string>();
     }
   } catch (const std::runtime_error& error) {
     FailAt(index, error.what());

@@ -107,14 +107,45 @@ bool Trains(const Config& config, const ModuleConfig& module) {
 std::string DividedText(const Config& config) {
   std::string text;
   for (const ModuleConfig& module : config.modules) {
-    const StateSharding sharding = ShardingOf(config, module);
-    if (sharding.shards == 1 || module.inline_in || !Trains(config, module)) continue;
-    text += "optimizer state of " + module.name + ": divided by " +
-            std::to_string(sharding.shards) + " ranks";
-    if (sharding.instances > 1) {
-      text += ", in each of " + std::to_string(sharding.instances) + " instances";
+    if (module.inline_in || !Trains(config, module)) continue;
+    const StateShardings shardings = ShardingsOf(config, module);
+    const auto add = [&](const std::string& whose, const StateSharding& sharding) {
+      if (sharding.shards == 1) return;
+      text += "optimizer state of " + whose + ": divided by " + std::to_string(sharding.shards) +
+              " ranks";
+      if (sharding.instances > 1) {
+        text += ", in each of " + std::to_string(sharding.instances) + " instances";
+      }
+      text += "\n";
+    };
+    add(module.name, shardings.others);
+    if (module.model->num_experts() > 0) add(module.name + "'s experts", shardings.experts);
+  }
+  return text;
+}
+
+/// A line for each module with experts: which ranks of its first stage exchange tokens.
+std::string ExpertsText(const JobPlan& plan) {
+  std::string text;
+  for (const ModulePlan& module : plan.modules()) {
+    const std::int64_t experts = module.config->model->num_experts();
+    if (experts == 0) continue;
+    const Layout& layout = module.grid.layout();
+    std::vector<std::string> groups;
+    for (int first = 0; first < layout.stage_ranks(); first += layout.expert_group()) {
+      std::vector<int> ranks;
+      for (int i = 0; i < layout.expert_group(); ++i) {
+        ranks.push_back(module.grid.RankAt(layout.AtStageRank(first + i, 0)));
+      }
+      groups.push_back(RanksText(ranks));
     }
-    text += "\n";
+    const auto size_of = [&](ExpertAxis axis) {
+      return ToString(axis) + " " + std::to_string(layout.size(axis));
+    };
+    text += "experts of " + module.config->name + ": " + std::to_string(experts / layout.ep) +
+            " of " + std::to_string(experts) + " on a rank; " +
+            Listed(kExpertAxisOrder, ", ", size_of) + ", fastest first: ranks " +
+            Listed(groups, " and ") + " exchange tokens\n";
   }
   return text;
 }
@@ -237,8 +268,8 @@ int Check(const CheckArguments& arguments) {
   std::cout << LayoutTable(plan) << '\n'
             << processes << (processes.empty() ? "" : "\n") << StageTable(plan) << '\n'
             << routes << (routes.empty() ? "" : "\n") << FolderText(loaded.config, loaded.folders)
-            << StepsText(loaded.config) << MemoryTable(plan, stages) << DividedText(loaded.config)
-            << OffloadText(plan, stages) << GpuTable(plan, stages);
+            << StepsText(loaded.config) << MemoryTable(plan, stages) << ExpertsText(plan)
+            << DividedText(loaded.config) << OffloadText(plan, stages) << GpuTable(plan, stages);
   const std::string missing = MissingFor(loaded.config.cluster.backend);
   if (!missing.empty()) std::cout << "cannot be run by this build: " << missing << '\n';
   return kExitDone;

@@ -54,6 +54,7 @@ class ConfigModuleCheck : public ModuleCheck {
     const ModuleConfig& placed = HostOf(config_, module_);
     return {troupe::KeyOf(placed, "layout.tp"), placed.layout.tp};
   }
+  Named etp() const override { return {troupe::KeyOf(module_, "layout.etp"), module_.layout.etp}; }
   std::vector<Source> sources() const override {
     std::vector<Source> sources;
     for (const auto& edge : config_.edges) {

@@ -77,12 +77,21 @@ static void CheckRankCount(const Config& config, const ModuleConfig& module, std
 static void CheckLayout(const Config& config, const ModuleConfig& module, Report& report) {
   const std::string key = KeyOf(module, "layout");
   const auto size = [&](const char* name) { return key + "." + name; };
-  if (!report.Good({key, size("tp"), size("cp"), size("pp"), size("dp"), size("ep")})) return;
-  CheckRankCount(config, module, RanksOf(module.layout), report);
-  if (module.layout.ep > 1) {
-    report.Add(size("ep"),
-               std::to_string(module.layout.ep) + " is " + kNotSupportedYet + "; expected 1");
+  if (!report.Good(
+          {key, size("tp"), size("cp"), size("pp"), size("dp"), size("ep"), size("etp")})) {
+    return;
   }
+  CheckRankCount(config, module, RanksOf(module.layout), report);
+  for (const ExpertAxis axis : {ExpertAxis::kExpert, ExpertAxis::kTensor}) {
+    const int value = module.layout.size(axis);
+    if (value == 1 || module.model->num_experts() > 0) continue;
+    return report.Add(size(ToString(axis).c_str()),
+                      "expected 1 for a module without experts, got " + std::to_string(value));
+  }
+  ExpectMultiple({KeyOf(module, "experts"), module.model->num_experts()},
+                 {size("ep"), module.layout.ep}, report);
+  const std::string why = WhyNoExperts(module.layout);
+  if (!why.empty()) report.Add(size(module.layout.ep > 1 ? "ep" : "etp"), why);
 }
 
 static void CheckInline(const Config& config, const ModuleConfig& module, Report& report) {

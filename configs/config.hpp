@@ -159,6 +159,20 @@ struct LoraConfig {
   friend bool operator==(const LoraConfig&, const LoraConfig&) = default;
 };
 
+/// The tokens over which the load of experts is balanced.
+enum class Balance {
+  kSample,     ///< those of each sample: the same in every layout
+  kMicrobatch  ///< those of a microbatch, of all replicas that run in lock step
+};
+
+/// The auxiliary losses of a module with experts (docs/parallelism.md).
+struct MoeConfig {
+  Balance balance = Balance::kSample;
+  double balance_coefficient = 1e-3;
+  double z_coefficient = 0.0;
+  friend bool operator==(const MoeConfig&, const MoeConfig&) = default;
+};
+
 struct ModuleConfig {
   std::string name;
   Model model = DefaultModel();  ///< its kind, and the keys that only this kind has
@@ -171,6 +185,7 @@ struct ModuleConfig {
   std::optional<std::string> weights = {};  ///< "hf:DIR"; unset: random
   bool frozen = false;
   std::optional<LoraConfig> lora = {};  ///< only its adapters train
+  MoeConfig moe = {};
   Recompute recompute = Recompute::kNone;
   Offload offload = Offload::kNone;  ///< kState: also gradients and moments
   /// Gradients that each replica of the language model still owes when the offloaded part comes

@@ -50,6 +50,8 @@ constexpr auto kSynonyms = std::to_array<Synonyms>({
      "context_parallel context_parallel_size context_parallel_degree cp_size"},
     {{"modules.*.layout", "ep"},
      "expert_parallel expert_parallel_degree expert_model_parallel_size ep_size"},
+    {{"modules.*.layout", "etp"},
+     "expert_tensor_parallel expert_tensor_parallel_size expert_tensor_parallel_degree etp_size"},
     {{"edges.*.*", "from"}, "source src"},
     {{"edges.*.*", "to"}, "target destination dst"},
     {{"edges.*.*.through", ""}, "projector projection connector"},

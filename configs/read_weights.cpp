@@ -89,12 +89,13 @@ static TomlValue TableOf(const FolderProjector& read) {
 }
 
 /// Returns whether the table states its kind and every key of the kind that has a value by default,
-/// as a resolved file does.
+/// as a resolved file does, also an older one.
 static bool StatesAll(const TomlValue& table, std::span<const ModuleKind* const>::iterator kind) {
   if (kind == Kinds().end()) return false;
   return std::ranges::all_of(Keys(), [&](const KeySpec& key) {
     const bool of_kind = key.table == "modules.*" && key.kinds == Only(**kind);
-    return !of_kind || PrintDefault(key).empty() || table.Find(key.name) != nullptr;
+    return !of_kind || key.added_later || PrintDefault(key).empty() ||
+           table.Find(key.name) != nullptr;
   });
 }
 

@@ -31,6 +31,7 @@ Struct& In(const Target& target) {
   else if constexpr (std::same_as<Struct, ModuleConfig>) return *target.module;
   else if constexpr (std::same_as<Struct, Layout>) return target.module->layout;
   else if constexpr (std::same_as<Struct, InputConfig>) return *target.module->input;
+  else if constexpr (std::same_as<Struct, MoeConfig>) return target.module->moe;
   else if constexpr (std::same_as<Struct, LoraConfig>) return *target.module->lora;
   else if constexpr (std::same_as<Struct, OptimizerOverride>) return OverrideIn(target);
   else if constexpr (std::same_as<Struct, EdgeConfig>) return *target.edge;

@@ -82,7 +82,21 @@ std::vector<KeySpec> ModuleKeys() {
         "Sequence parallel: with tp above 1, the rows between the linear layers of a layer are cut "
         "over tp, too. Off for comparison (docs/parallelism.md)."},
        {"ep", &Layout::ep, Range{1, kMaxRanks},
-        "Expert parallel: re-divides tp*cp*dp. More than 1 is not supported yet."}});
+        "Expert parallel: parts into which the experts are divided. ep*etp divides tp*cp*dp."},
+       {"etp", &Layout::etp, Range{1, kMaxRanks},
+        "Expert tensor parallel: parts of every expert."}});
+  Add(keys, {"modules.*.moe", KindsWhere([](const ModelConfig& model) {
+               return model.may_have_experts();
+             })},
+      {{"balance", &MoeConfig::balance, Words{"sample", "microbatch"}, kTuning,
+        "The tokens over which experts are to get equally many: those of each \"sample\", or those "
+        "of "
+        "a \"microbatch\" of all replicas in lock step, which depends on the layout "
+        "(docs/parallelism.md)."},
+       {"balance_coefficient", &MoeConfig::balance_coefficient, kNotNegative, kTuning,
+        "What the loss of unequal experts is multiplied by; 0 for none."},
+       {"z_coefficient", &MoeConfig::z_coefficient, kNotNegative, kTuning,
+        "What the loss of large router outputs is multiplied by; 0 for none."}});
   Add(keys, {"modules.*.input"},
       {{"field", &InputConfig::field, "The sample's field it reads."},
        {"placeholder", &InputConfig::placeholder, "The word in the text that its rows replace."}});

@@ -60,6 +60,7 @@ void FillText(std::span<const NumberedSample> samples, std::int64_t pad, bool pa
     inputs.num_tokens += std::ssize(sample.tokens);
     inputs.table.samples.push_back(samples[b].number);
     inputs.table.rows.push_back(padded ? shape[1] : std::ssize(sample.tokens));
+    inputs.table.lengths.push_back(std::ssize(sample.tokens));
   }
 }
 
@@ -169,13 +170,16 @@ std::shared_ptr<const Inputs> LlavaSource::Load(const std::string& module, int d
   return inputs;
 }
 
-std::int64_t LlavaSource::CountValidTokens(const Round& round) {
+RoundCounts LlavaSource::Count(const Round& round) {
   const CountedSet& counted = SetOf(round);
   const std::int64_t num_samples = config_.samples_per_microbatch() * round.microbatches;
-  std::int64_t total = 0;
+  RoundCounts total;
   for (std::int64_t k = 0; k < num_samples; ++k) {
     for (const std::int64_t row : RowsIn(round, k)) {
-      if (row >= 0) total += counted.num_labels[static_cast<std::size_t>(row)];
+      if (row < 0) continue;
+      total.labels += counted.num_labels[static_cast<std::size_t>(row)];
+      total.tokens += counted.num_tokens[static_cast<std::size_t>(row)];
+      ++total.samples;
     }
   }
   return total;

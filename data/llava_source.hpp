@@ -49,7 +49,7 @@ class LlavaSource : public InputSource {
   /// window. With data.packing, sample i of the pack in place n is number n * Config::most_in_pack + i.
   std::shared_ptr<const Inputs> Load(const std::string& module, int dp, const Round& round,
                                      std::int64_t unit) override;
-  std::int64_t CountValidTokens(const Round& round) override;
+  RoundCounts Count(const Round& round) override;
   std::vector<std::string> NamesOf(const std::string& module, int dp, const Round& round,
                                    std::int64_t unit) const override;
 

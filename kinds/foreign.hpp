@@ -33,6 +33,8 @@ class ForeignConfig {
   virtual bool Has(const std::string& key) const = 0;
   /// Returns whether the key is there and its value is null.
   virtual bool IsNull(const std::string& key) const = 0;
+  /// Returns whether the key is missing, null or an empty list.
+  virtual bool IsEmptyList(const std::string& key) const = 0;
   virtual bool IsObject(const std::string& key) const = 0;
   virtual std::int64_t Integer(const std::string& key, std::int64_t otherwise) const = 0;
   virtual double Number(const std::string& key, double otherwise) const = 0;

@@ -75,6 +75,7 @@ struct KeyText {
   std::string_view name;
   ValueType type = ValueType::kText;
   bool required = false;
+  bool added_later = false;  ///< resolved files that lack it are older: they mean its default
   Range range = {};
   std::string_view unit = {};  ///< "" = none
   std::vector<std::string> words = {};
@@ -87,6 +88,8 @@ struct KeyText {
 
 struct Required {};
 inline constexpr Required kRequired;
+struct AddedLater {};
+inline constexpr AddedLater kAddedLater;
 struct Unit {
   std::string_view text;
 };
@@ -115,6 +118,7 @@ constexpr ValueType TypeOf() {
 
 inline void Put(KeyText& key, ValueType part) { key.type = part; }
 inline void Put(KeyText& key, Required) { key.required = true; }
+inline void Put(KeyText& key, AddedLater) { key.added_later = true; }
 inline void Put(KeyText& key, const Range& part) { key.range = part; }
 inline void Put(KeyText& key, Unit part) { key.unit = part.text; }
 inline void Put(KeyText& key, Otherwise part) { key.otherwise = part.text; }

@@ -118,6 +118,10 @@ struct ModuleKind {
   std::vector<std::string_view> foreign_roots = {};
   ForeignNames foreign_alone = {};     ///< the names to write in a folder of this module
   ForeignNames foreign_in_whole = {};  ///< and in a folder of a whole LLaVA
+  /// Returns our spelling of a name in a folder of some family; null: all are spelt as ours.
+  std::string (*own_spelling)(const std::string& name) = nullptr;
+  /// Returns the reverse for the family of `model`.
+  std::string (*foreign_spelling)(const ModelConfig& model, const std::string& name) = nullptr;
   /// The names of its tensors in a whole LLaVA in memory, by which PEFT calls them.
   ForeignNames foreign_in_memory = {};
 };
@@ -150,6 +154,8 @@ class ModuleCheck {
 
   /// Returns the module's tensor parallelism; that of its host if it is inline.
   virtual Named tp() const = 0;
+  /// Returns the number of parts of each of its experts.
+  virtual Named etp() const = 0;
   virtual std::vector<Source> sources() const = 0;
   /// Returns the number of modules that read a field, each with a placeholder token; none if a kind
   /// is unknown.
@@ -261,6 +267,10 @@ class ModelConfig {
   virtual RowCut CutOver(int cp) const { return {RowCut::By::kItems, cp, rows_per_item()}; }
   /// Returns the largest cp that it allows.
   virtual std::int64_t most_context_parts() const { return 1; }
+  /// Returns whether a module of its kind may have experts.
+  virtual bool may_have_experts() const { return false; }
+  /// Returns the experts of a layer that has some; 0: none has.
+  virtual std::int64_t num_experts() const { return 0; }
   /// Returns whether it has parameters of Cut::kSummed.
   virtual bool sums_over_tp() const { return false; }
   /// Returns whether the first and the last stage, if distinct, each hold a copy of the embedding.

@@ -1,20 +1,35 @@
 #include "kinds/llama.hpp"
 
+#include <algorithm>
+
 namespace troupe {
 namespace {
 
 /// The tokens of the byte tokenizer: 256 bytes, begin, end, padding.
 constexpr std::int64_t kByteTokens = 259;
 
+/// A key in a part of the configuration.
+template <typename Part, typename Field, typename... Parts>
+ModelKey Inside(Part LlamaConfig::*part, std::string_view name, Field Part::*field,
+                Parts... parts) {
+  ModelKey key(name, std::move(parts)...);
+  if (key.words.empty()) key.type = TypeOf<Field>();
+  key.slot = [part, field](ModelConfig& model) -> ModelSlot {
+    return SlotOf(static_cast<LlamaConfig&>(model).*part.*field);
+  };
+  return key;
+}
+
 /// A key of the rotary positions.
 template <typename Field, typename... Parts>
 ModelKey Rope(std::string_view name, Field RotaryConfig::*field, Parts... parts) {
-  ModelKey key(name, std::move(parts)...);
-  if (key.words.empty()) key.type = TypeOf<Field>();
-  key.slot = [field](ModelConfig& model) -> ModelSlot {
-    return SlotOf(static_cast<LlamaConfig&>(model).rope.*field);
-  };
-  return key;
+  return Inside(&LlamaConfig::rope, name, field, std::move(parts)...);
+}
+
+/// A key of the experts.
+template <typename Field, typename... Parts>
+ModelKey Experts(std::string_view name, Field ExpertsConfig::*field, Parts... parts) {
+  return Inside(&LlamaConfig::experts, name, field, kAddedLater, std::move(parts)...);
 }
 
 std::vector<ModelKey> LlamaKeys() {
@@ -52,6 +67,22 @@ std::vector<ModelKey> LlamaKeys() {
            "rope_low_frequency."),
       Rope("rope_original_context", &RotaryConfig::original_context, kCount, Unit{"tokens"},
            "llama3: the context before it was lengthened."),
+      Experts("experts", &ExpertsConfig::count, Range{0, kMaxCount},
+              "Experts in place of a layer's MLP, a multiple of ep; 0 for none."),
+      Experts("experts_per_token", &ExpertsConfig::per_token, kCount,
+              "How many of them the router chooses for a token."),
+      Experts("expert_hidden", &ExpertsConfig::hidden, Range{0, kMaxCount},
+              "Width inside an expert; a multiple of etp. Required with experts."),
+      Experts(
+          "shared_expert_hidden", &ExpertsConfig::shared_hidden, Range{0, kMaxCount},
+          "Width of one more expert for all tokens, times a gate (Qwen2-MoE), a multiple of tp; "
+          "0 for none."),
+      Experts("expert_every", &ExpertsConfig::every, kCount, Unit{"layers"},
+              "One layer of this many, the last of them, has experts; the others have an MLP."),
+      Experts(
+          "router_softmax", &ExpertsConfig::softmax, Words{"before", "after"},
+          "Whether the router's softmax comes before its choice, over all experts, or after it, "
+          "over those that are chosen (Mixtral; norm_topk_prob of Qwen)."),
       {"tied_head", &LlamaConfig::tied_head, "Whether the output head shares the token embedding."},
       {"norm_epsilon", &LlamaConfig::norm_epsilon, kPositive,
        "Added to the mean square in RMSNorm."},
@@ -169,10 +200,16 @@ void AddLayer(const LlamaConfig& llama, const std::string& layer, ParameterList&
                  residual);
   if (llama.attention_bias == AttentionBias::kAll) list.AddBias(attention + "o_proj", hidden);
   list.AddNormWeight(layer + ".post_attention_layernorm", hidden);
-  list.AddWeight(layer + ".mlp.gate_proj", kGate, llama.mlp_hidden, hidden, Cut::kRows);
-  list.AddWeight(layer + ".mlp.up_proj", kUp, llama.mlp_hidden, hidden, Cut::kRows);
-  list.AddWeight(layer + ".mlp.down_proj", kDown, hidden, llama.mlp_hidden, Cut::kColumns,
-                 residual);
+}
+
+void AddMlp(const LlamaConfig& llama, std::int64_t layer, const std::string& name,
+            ParameterList& list) {
+  const double residual = InverseRoot(2 * llama.layers);
+  if (llama.experts.InLayer(layer)) {
+    AddExperts(llama.experts, name, llama.hidden, residual, list);
+  } else {
+    AddGatedMlp(name, llama.mlp_hidden, llama.hidden, residual, list);
+  }
 }
 
 /// If a tied head and the embedding are on different stages, each has a copy.
@@ -204,6 +241,8 @@ const ModuleKind kLlama = {
     .foreign_roots = {"embed_tokens", "layers", "norm", "lm_head"},
     .foreign_alone = {"model.", ""},
     .foreign_in_whole = {"language_model.model.", "language_model."},
+    .own_spelling = OwnExpertName,
+    .foreign_spelling = SpellForeignLlama,
     .foreign_in_memory = {"model.language_model.", ""}};
 
 void LlamaConfig::FillDefaults(const std::function<bool(const char* key)>& stated) {
@@ -213,7 +252,8 @@ void LlamaConfig::FillDefaults(const std::function<bool(const char* key)>& state
 
 void LlamaConfig::Check(ModuleCheck& check) const {
   CheckHeads(*this, check);
-  check.ExpectMultiple(check.Own("mlp_hidden", mlp_hidden), check.tp());
+  if (has_mlps()) check.ExpectMultiple(check.Own("mlp_hidden", mlp_hidden), check.tp());
+  CheckExperts(experts, check);
   CheckRope(*this, check);
   CheckVocab(*this, check);
   CheckContext(*this, check);
@@ -228,8 +268,11 @@ std::string LlamaConfig::WhyNotFrom(const ModelConfig& source) const {
 
 ExtraCosts LlamaConfig::extra_costs() const {
   const auto h = static_cast<double>(hidden);
-  const double layer =
-      h * static_cast<double>(2 * query_width() + 2 * key_width() + 3 * mlp_hidden);
+  const std::int64_t with_experts = experts.LayersIn({0, layers});
+  const double mlp =
+      static_cast<double>((layers - with_experts) * mlp_hidden + with_experts * active_hidden()) /
+      static_cast<double>(std::max<std::int64_t>(layers, 1));
+  const double layer = h * (static_cast<double>(2 * query_width() + 2 * key_width()) + 3.0 * mlp);
   return {.first = 0.0, .last = static_cast<double>(vocab) * h / layer};
 }
 
@@ -237,7 +280,9 @@ void LlamaConfig::AddParameters(const StagePlace& stage, ParameterList& list) co
   if (stage.first) AddEmbedding(*this, stage, list);
   for (std::int64_t layer = stage.layers.begin; layer < stage.layers.end; ++layer) {
     list.SetLayer(layer);
-    AddLayer(*this, "layers." + std::to_string(layer), list);
+    const std::string name = "layers." + std::to_string(layer);
+    AddLayer(*this, name, list);
+    AddMlp(*this, layer, name + ".mlp", list);
   }
   list.SetLayer(std::nullopt);
   if (!stage.last) return;
@@ -255,12 +300,23 @@ void LlamaConfig::CountFlops(const StagePlace& stage, const StepShape& shape, co
   // Every position sees itself and the positions before it.
   const double pairs =
       static_cast<double>(shape.samples) * Product(shape.tokens, shape.tokens + 1) / 2.0;
-  for (std::int64_t layer = 0; layer < stage.layers.size(); ++layer) {
+  for (std::int64_t layer = stage.layers.begin; layer < stage.layers.end; ++layer) {
     count.AddLinear(rows, 2 * query_width() + 2 * key_width(), hidden);
-    count.AddLinear(rows, 3 * mlp_hidden, hidden);
+    const bool routed = experts.InLayer(layer);
+    count.AddLinear(rows, 3 * (routed ? active_hidden() : mlp_hidden), hidden);
+    if (routed) count.AddLinear(rows, experts.count, hidden);
     count.AddAttention(pairs, query_width());
   }
   if (stage.last) count.AddLinear(shape.labels, vocab, hidden);
+}
+
+/// Per row. Rows are cut over tp here, whatever the others are. An expert keeps a row that it gets, three
+/// wide ones because of its gate, and what returns. If the router chooses all experts equally often, a
+/// rank gets as many as it sends, once for each rank along etp.
+std::int64_t LlamaConfig::KeptByExperts(const RankWork& work) const {
+  const std::int64_t chosen = experts.per_token * (2 * hidden * work.etp + 3 * experts.hidden);
+  const std::int64_t routed = CeilDivide(chosen + 2 * experts.count, work.tp);
+  return routed + CeilDivide(3 * experts.shared_hidden, work.tp);
 }
 
 /// Assumes full samples. Counts like an encoder's layers, with an MLP of three wide rows because of
@@ -272,11 +328,13 @@ std::int64_t LlamaConfig::KeptElements(const StagePlace& stage, const RankWork& 
       CeilDivide(query_width() + 2 * key_width() + normed + heads, work.tp);
   const std::int64_t outputs = CeilDivide(query_width(), work.tp);
   const std::int64_t mlp = CeilDivide(3 * mlp_hidden, work.tp);
+  const std::int64_t routed_layers = experts.LayersIn(stage.layers);
   // The norm's input is cut, the head's is whole.
   const std::int64_t normed_rows = work.cuts_rows ? CeilDivide(hidden, work.tp) : hidden;
   const std::int64_t head = stage.last ? normed_rows + hidden : 0;
   const std::int64_t row =
-      stage.layers.size() * work.KeptOfRow(hidden, attention, outputs, mlp) + head;
+      (stage.layers.size() - routed_layers) * work.KeptOfRow(hidden, attention, outputs, mlp) +
+      routed_layers * work.KeptOfRow(hidden, attention, outputs, KeptByExperts(work)) + head;
   return work.samples * CeilDivide(context, work.cp) * row;
 }
 

@@ -2,9 +2,11 @@
 // It reads text. Rows of encoders replace their placeholders.
 //
 // Keys distinguish the families: Llama and Mistral (the defaults), Llama 3.1 (rope_scaling),
-// Qwen2 (attention_bias "qkv"), Qwen3 (head_norms, head_dim).
+// Qwen2 (attention_bias "qkv"), Qwen3 (head_norms, head_dim); with experts, Mixtral, Qwen2-MoE and
+// Qwen3-MoE.
 #pragma once
 
+#include "kinds/experts.hpp"
 #include "kinds/kind.hpp"
 
 namespace troupe {
@@ -35,13 +37,14 @@ struct LlamaConfig : ModelOf<LlamaConfig, kLlama> {
   std::int64_t hidden = 0;
   std::int64_t layers = 0;
   std::int64_t heads = 0;
-  std::int64_t kv_heads = 0;  ///< divides heads
-  std::int64_t mlp_hidden = 0;
+  std::int64_t kv_heads = 0;                  ///< divides heads
+  std::int64_t mlp_hidden = 0;                ///< of layers without experts
   std::int64_t context = 0;                   ///< tokens per sample, image tokens included
   std::optional<std::int64_t> head_dim = {};  ///< unset: hidden / heads
   AttentionBias attention_bias = AttentionBias::kNone;
   bool head_norms = false;  ///< RMSNorm of each head of q and k
   RotaryConfig rope = {};
+  ExpertsConfig experts = {};
   bool tied_head = false;
   /// The tokens that a token sees, itself included; unset: all before it. At least `context`.
   std::optional<std::int64_t> sliding_window = {};
@@ -50,6 +53,13 @@ struct LlamaConfig : ModelOf<LlamaConfig, kLlama> {
   std::int64_t head_size() const { return head_dim.value_or(heads > 0 ? hidden / heads : 0); }
   std::int64_t query_width() const { return heads * head_size(); }
   std::int64_t key_width() const { return kv_heads * head_size(); }
+
+  /// Whether some layer has no experts.
+  bool has_mlps() const { return experts.LayersIn({0, layers}) < layers; }
+  /// The width inside all experts together that a token goes through.
+  std::int64_t active_hidden() const {
+    return experts.per_token * experts.hidden + experts.shared_hidden;
+  }
 
   void FillDefaults(const std::function<bool(const char* key)>& stated) override;
   void Check(ModuleCheck& check) const override;
@@ -64,7 +74,8 @@ struct LlamaConfig : ModelOf<LlamaConfig, kLlama> {
   std::optional<Layers> split_layers() const override { return Layers{layers}; }
   ExtraCosts extra_costs() const override;
   bool AllowsTp(int tp) const override {
-    return heads % tp == 0 && mlp_hidden % tp == 0 && kv_heads > 0 &&
+    return heads % tp == 0 && (!has_mlps() || mlp_hidden % tp == 0) &&
+           experts.shared_hidden % tp == 0 && kv_heads > 0 &&
            (kv_heads % tp == 0 || tp % kv_heads == 0);
   }
   std::int64_t shared_kv_heads() const override { return kv_heads; }
@@ -72,20 +83,27 @@ struct LlamaConfig : ModelOf<LlamaConfig, kLlama> {
   bool cuts_all_rows() const override { return true; }
   RowCut CutOver(int cp) const override { return {RowCut::By::kContext, cp}; }
   std::int64_t most_context_parts() const override { return context; }
-  bool sums_over_tp() const override { return head_norms; }
+  bool may_have_experts() const override { return true; }
+  std::int64_t num_experts() const override { return experts.count; }
+  bool sums_over_tp() const override { return head_norms || experts.count > 0; }
   bool ties_embedding() const override { return tied_head; }
   void AddParameters(const StagePlace& stage, ParameterList& list) const override;
   void CountFlops(const StagePlace& stage, const StepShape& shape, const std::string& name,
                   FlopCounter& count) const override;
   std::int64_t KeptElements(const StagePlace& stage, const RankWork& work) const override;
   friend bool operator==(const LlamaConfig&, const LlamaConfig&) = default;
+
+ private:
+  std::int64_t KeptByExperts(const RankWork& work) const;
 };
 
-/// Returns the values of `model_type` of Llama, Mistral, Qwen2 and Qwen3.
+/// Returns the values of `model_type` of all families.
 std::vector<std::string_view> LlamaFamilies();
-/// Fills the keys of `model` from config.json of a Llama, Mistral, Qwen2 or Qwen3 (llama_families.cpp).
+/// Fills the keys of `model` from config.json of a family (llama_families.cpp).
 void ReadForeignLlama(const ForeignConfig& config, const ForeignConfig* whole, ModelConfig& model);
 /// Returns the values of config.json of the family that `model` is of.
 ForeignValues WriteForeignLlama(const ModelConfig& model, const ModelConfig* source);
+/// Returns the family's name of a tensor.
+std::string SpellForeignLlama(const ModelConfig& model, const std::string& name);
 
 }  // namespace troupe

@@ -83,6 +83,12 @@ class EnumSet : public NumberSet {
 using Traits = EnumSet<Trait>;
 using LinearRoles = EnumSet<LinearRole>;
 
+/// An expert of a layer.
+struct ExpertNumber {
+  std::int64_t number = 0;
+  std::int64_t of = 0;  ///< experts in the layer
+};
+
 struct ParameterSpec {
   std::string name;  ///< "language.layers.0.self_attn.q_proj.weight"
   Shape shape;       ///< of the whole tensor; linear weights are [out, in]
@@ -95,6 +101,8 @@ struct ParameterSpec {
   std::optional<LinearRole> role = {};     ///< of a linear weight that may have an adapter
   std::string adapts = {};                 ///< of an adapter's weight: the name of the other weight
   std::optional<std::int64_t> layer = {};  ///< of its part; unset: before or after the layers
+  /// Of an expert: ranks along ep have it or not, and those along etp divide it as `cut` says.
+  std::optional<ExpertNumber> expert = {};
   bool unrounded =
       false;  ///< passes read it in the type of the state, even if products are shorter
   bool frozen = false;

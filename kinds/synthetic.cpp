@@ -14,6 +14,10 @@ static std::vector<ModelKey> SyntheticKeys() {
       {"hidden", &SyntheticConfig::hidden, kCount, "Width of a boundary row."},
       {"rows_per_sample", &SyntheticConfig::rows_per_sample, kCountOrNone,
        "Boundary rows of each sample."},
+      {"experts", &SyntheticConfig::experts, kCountOrNone, kAddedLater,
+       "Experts, a multiple of ep: replicas that share some run their passes in lock step. They "
+       "exchange "
+       "nothing."},
   };
 }
 

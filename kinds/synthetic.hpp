@@ -13,6 +13,7 @@ struct SyntheticConfig : ModelOf<SyntheticConfig, kSynthetic> {
   double weight_share = 0.5;  ///< the weights' part of backward_ms in a split backward
   std::int64_t hidden = 8;    ///< width of a boundary row, float64
   std::int64_t rows_per_sample = 1;
+  std::int64_t experts = 0;  ///< with them, replicas run in lock step as the layout says
 
   std::int64_t rows_per_item() const override { return rows_per_sample; }
   bool ReadsData(bool first_stage, bool, bool source) const override {
@@ -21,6 +22,7 @@ struct SyntheticConfig : ModelOf<SyntheticConfig, kSynthetic> {
   std::int64_t row_width() const override { return hidden; }
   /// As many as there are ranks: a part without rows takes its stated time, too.
   std::int64_t most_context_parts() const override { return 1 << 16; }
+  std::int64_t num_experts() const override { return experts; }
   bool takes_rows() const override { return true; }
   std::optional<StatedTimes> stated_times() const override {
     return StatedTimes{forward_ms, backward_ms, weight_share};

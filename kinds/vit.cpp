@@ -29,6 +29,17 @@ static ForeignValues WriteForeignVit(const ModelConfig& model, const ModelConfig
   return values;
 }
 
+/// CLIP's first norm is misspelt in all that is published. A folder that spells it right is read, and
+/// written, as if it did not.
+static std::string AsPublished(const std::string& name) {
+  for (const std::string end : {"weight", "bias"}) {
+    const std::string right = "vision_model.pre_layernorm." + end;
+    if (!name.ends_with(right)) continue;
+    return name.substr(0, name.size() - right.size()) + "vision_model.pre_layrnorm." + end;
+  }
+  return name;
+}
+
 const ModuleKind kVit = {
     .word = "vit",
     .meaning = "CLIP-style vision transformer",
@@ -45,6 +56,7 @@ const ModuleKind kVit = {
     .foreign_roots = {"embeddings", "pre_layrnorm", "encoder", "post_layernorm"},
     .foreign_alone = {"vision_model."},
     .foreign_in_whole = {"vision_tower.vision_model."},
+    .own_spelling = AsPublished,
     .foreign_in_memory = {"model.vision_tower.vision_model."}};
 
 void VitConfig::Check(ModuleCheck& check) const {

@@ -72,6 +72,7 @@ enum class Recompute { kNone, kAttention, kFull };
 struct RankWork {
   std::int64_t samples = 0;  ///< of a microbatch, with one item of the most rows each
   int tp = 1;                ///< number of parts into which wide rows are cut
+  int etp = 1;               ///< number of parts of each expert
   int cp = 1;                ///< number of parts into which each item or sample is cut
   bool cuts_rows = false;    ///< so are the rows between linear layers
   Recompute recompute = Recompute::kNone;

@@ -39,8 +39,10 @@ void CheckSizes(const Layout& layout) {
                         ", expected at least 1");
     }
   }
-  if (layout.ep < 1) {
-    throw LayoutError("ep is " + std::to_string(layout.ep) + ", expected at least 1");
+  for (const ExpertAxis axis : {ExpertAxis::kExpert, ExpertAxis::kTensor}) {
+    if (layout.size(axis) >= 1) continue;
+    throw LayoutError(ToString(axis) + " is " + std::to_string(layout.size(axis)) +
+                      ", expected at least 1");
   }
 }
 
@@ -85,18 +87,52 @@ void CheckCount(const Layout& layout, std::size_t num_ranks) {
 }
 
 void CheckExperts(const Layout& layout) {
-  const int divided = layout.tp * layout.cp * layout.dp;
-  if (divided % layout.ep != 0) {
-    throw LayoutError("ep " + std::to_string(layout.ep) +
-                      " does not divide tp*cp*dp = " + std::to_string(divided));
-  }
+  const std::string why = WhyNoExperts(layout);
+  if (!why.empty()) throw LayoutError(why);
 }
 
 }  // namespace
 
 std::string ToString(Axis axis) { return FieldsOf(axis).word; }
 
+std::string ToString(ExpertAxis axis) {
+  static constexpr std::array<const char*, 3> kWords = {"etp", "ep", "expert-dp"};
+  return kWords[static_cast<std::size_t>(axis)];
+}
+
 int Layout::size(Axis axis) const { return this->*FieldsOf(axis).size; }
+
+int Layout::size(ExpertAxis axis) const {
+  if (axis == ExpertAxis::kData) return expert_holders();
+  return axis == ExpertAxis::kTensor ? etp : ep;
+}
+
+ExpertCoordinates Layout::ExpertsAt(const Coordinates& at) const {
+  ExpertCoordinates found;
+  int place = StageRankOf(at);
+  for (const ExpertAxis axis : kExpertAxisOrder) {
+    const int index = place % size(axis);
+    place /= size(axis);
+    (axis == ExpertAxis::kTensor   ? found.etp
+     : axis == ExpertAxis::kExpert ? found.ep
+                                   : found.dp) = index;
+  }
+  return found;
+}
+
+std::string WhyNoExperts(const Layout& layout) {
+  const std::int64_t divided = std::int64_t{layout.tp} * layout.cp * layout.dp;
+  const std::int64_t replica = std::int64_t{layout.tp} * layout.cp;
+  const std::int64_t group = std::int64_t{layout.ep} * layout.etp;
+  const std::string what = "ep*etp = " + std::to_string(group);
+  if (divided % group != 0) {
+    return what + " does not divide tp*cp*dp = " + std::to_string(divided);
+  }
+  if (replica % group != 0 && group % replica != 0) {
+    return what + " is neither a multiple nor a divisor of tp*cp = " + std::to_string(replica);
+  }
+  return {};
+}
 
 std::string ToString(const Layout& layout) {
   std::string text;
@@ -105,6 +141,7 @@ std::string ToString(const Layout& layout) {
   };
   for (const Axis axis : kAxes) add(ToString(axis), layout.size(axis));
   add("ep", layout.ep);
+  add("etp", layout.etp);
   if (layout.tp > 1 && !layout.sp) text += " without sp";
   return text.empty() ? "1 rank" : text;
 }

@@ -1,6 +1,7 @@
 // Which rank computes which part of a module: layout + ordered rank list -> coordinates.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <stdexcept>
 #include <string>
@@ -34,13 +35,33 @@ struct Coordinates {
   friend bool operator==(const Coordinates&, const Coordinates&) = default;
 };
 
-/// The parallel sizes of one module. `ep` divides tp*cp*dp for experts and adds no ranks.
+/// A direction in which the experts of a stage divide its ranks along tp, cp and dp.
+enum class ExpertAxis { kTensor, kExpert, kData };
+
+/// These axes in the order in which they vary along the ranks of a stage, fastest first. The ranks along
+/// the first two are neighbours and exchange tokens.
+inline constexpr std::array<ExpertAxis, 3> kExpertAxisOrder = {
+    ExpertAxis::kTensor, ExpertAxis::kExpert, ExpertAxis::kData};
+
+/// "etp", "ep", "expert-dp".
+std::string ToString(ExpertAxis axis);
+
+/// The position of a rank among those of its stage, as experts divide them.
+struct ExpertCoordinates {
+  int etp = 0;
+  int ep = 0;
+  int dp = 0;
+  friend bool operator==(const ExpertCoordinates&, const ExpertCoordinates&) = default;
+};
+
+/// The parallel sizes of one module. `ep` and `etp` divide tp*cp*dp for experts and add no ranks.
 struct Layout {
   int tp = 1;
   int cp = 1;
   int pp = 1;
   int dp = 1;
-  int ep = 1;
+  int ep = 1;      ///< parts into which the experts are divided
+  int etp = 1;     ///< parts of each expert
   bool sp = true;  ///< sequence parallel: with tp above 1, layers' rows are cut over tp, too
 
   bool cuts_rows() const { return sp && tp > 1; }
@@ -54,8 +75,26 @@ struct Layout {
     return at;
   }
   int size(Axis axis) const;
+
+  // Experts. The ranks of a stage are numbered along tp, cp and dp, tp fastest, whatever the axis order.
+  int stage_ranks() const { return tp * cp * dp; }
+  int StageRankOf(const Coordinates& at) const { return at.tp + tp * (at.cp + cp * at.dp); }
+  Coordinates AtStageRank(int rank, int stage) const {
+    return {.tp = rank % tp, .cp = rank / tp % cp, .dp = rank / (tp * cp), .pp = stage};
+  }
+  /// Ranks that exchange tokens: neighbours, which have each expert once.
+  int expert_group() const { return ep * etp; }
+  /// Ranks that hold the same parts of the same experts.
+  int expert_holders() const { return stage_ranks() / expert_group(); }
+  int size(ExpertAxis axis) const;
+  ExpertCoordinates ExpertsAt(const Coordinates& at) const;
+  /// Replicas that have to run the same passes in the same order, since they share an expert group.
+  int lock_step_replicas() const { return std::max(1, expert_group() / (tp * cp)); }
   friend bool operator==(const Layout&, const Layout&) = default;
 };
+
+/// Returns why the ranks of a stage cannot be divided among experts, or "".
+std::string WhyNoExperts(const Layout& layout);
 
 /// "tp2 pp2": only the sizes above 1, "1 rank" when there is none. " without sp" follows where that is
 /// off.
@@ -66,7 +105,8 @@ class Grid {
  public:
   /// `ranks` are devices of the job, in the order the axes run over; they need not be contiguous.
   /// Throws LayoutError: a size below 1, a repeated axis or rank, a negative rank, a rank count
-  /// that is not tp*cp*pp*dp, an ep that does not divide tp*cp*dp.
+  /// that is not tp*cp*pp*dp, an ep * etp that does not divide tp*cp*dp, or that is neither a multiple nor
+  /// a divisor of tp*cp.
   Grid(Layout layout, std::vector<int> ranks, AxisOrder order = kDefaultAxisOrder);
 
   const Layout& layout() const { return layout_; }

@@ -42,7 +42,7 @@ inline auto Fields(LossSums& x) {
 }
 inline auto Fields(ForwardPass& x) {
   return std::tie(x.unit, x.train, x.loss_scale, x.inputs, x.data, x.rows, x.step,
-                  x.first_microbatch);
+                  x.first_microbatch, x.token_scale, x.sample_scale);
 }
 inline auto Fields(ReducedGradients& x) { return std::tie(x.squared_norm, x.squared_norms); }
 inline auto Fields(ForwardResult& x) { return std::tie(x.outputs, x.loss); }
@@ -55,7 +55,8 @@ inline auto Fields(TensorPiece& x) {
   return std::tie(x.name, x.global_shape, x.offsets, x.value, x.owner);
 }
 inline auto Fields(Round& x) {
-  return std::tie(x.number, x.train, x.step, x.microbatches, x.loss_scale);
+  return std::tie(x.number, x.train, x.step, x.microbatches, x.loss_scale, x.token_scale,
+                  x.sample_scale);
 }
 inline auto Fields(RowMove& x) {
   return std::tie(x.source, x.destination, x.source_rows, x.destination_rows);

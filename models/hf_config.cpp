@@ -74,6 +74,11 @@ bool HfConfig::IsNull(const std::string& key) const {
   return found != object_->json->end() && found->is_null();
 }
 
+bool HfConfig::IsEmptyList(const std::string& key) const {
+  const Json* const value = object_->Find(key);
+  return value == nullptr || value->is_null() || (value->is_array() && value->empty());
+}
+
 bool HfConfig::IsObject(const std::string& key) const {
   const Json* const value = object_->Find(key);
   return value != nullptr && value->is_object();

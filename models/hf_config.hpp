@@ -26,6 +26,7 @@ class HfConfig : public ForeignConfig {
 
   bool Has(const std::string& key) const override;
   bool IsNull(const std::string& key) const override;
+  bool IsEmptyList(const std::string& key) const override;
   bool IsObject(const std::string& key) const override;
   std::int64_t Integer(const std::string& key, std::int64_t otherwise) const override;
   double Number(const std::string& key, double otherwise) const override;

@@ -164,6 +164,11 @@ std::string NameIn(const ForeignNames& names, std::string_view own) {
   return std::string(own.starts_with("lm_head.") ? names.head : names.body) + std::string(own);
 }
 
+std::string SpelledFor(const ModelConfig& model, const std::string& name) {
+  const auto spell = model.kind().foreign_spelling;
+  return spell == nullptr ? name : spell(model, name);
+}
+
 std::string OwnPart(const ModuleKind& kind, const ForeignNames& names, std::string_view name) {
   for (const std::string_view prefix : {names.body, names.head}) {
     if (!name.starts_with(prefix)) continue;

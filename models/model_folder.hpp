@@ -53,7 +53,10 @@ FolderProjector ReadFolderProjector(const std::string& folder);
 /// "layers.0.mlp.up_proj.weight".
 std::string NameIn(const ForeignNames& names, std::string_view own);
 
-/// The reverse: returns the part of `name` without a prefix, "" if it is no tensor of `kind`.
+/// Returns `name` as the family of `model` spells it.
+std::string SpelledFor(const ModelConfig& model, const std::string& name);
+
+/// The reverse of NameIn: returns the part of `name` without a prefix, "" if it is no tensor of `kind`.
 std::string OwnPart(const ModuleKind& kind, const ForeignNames& names, std::string_view name);
 
 /// Returns the names of `kind` in a folder, null if it has no tensors of that kind. `has` returns

@@ -25,6 +25,19 @@ void ForEachShard(const ModuleConfig& module, Visit visit) {
   }
 }
 
+// The views of ShardGroups.
+std::unique_ptr<Communicator>& TensorOf(ShardGroups& groups) { return groups.tensor; }
+std::unique_ptr<Communicator>& ContextOf(ShardGroups& groups) { return groups.context; }
+std::unique_ptr<Communicator>& DataOf(ShardGroups& groups) { return groups.others.data; }
+std::unique_ptr<Communicator>& ShardsOf(ShardGroups& groups) { return groups.others.shards; }
+std::unique_ptr<Communicator>& ExpertDataOf(ShardGroups& groups) { return groups.experts.data; }
+std::unique_ptr<Communicator>& ExpertShardsOf(ShardGroups& groups) { return groups.experts.shards; }
+std::unique_ptr<Communicator>& ExpertOf(ShardGroups& groups) { return groups.expert; }
+std::unique_ptr<Communicator>& BalanceOf(ShardGroups& groups) { return groups.balance; }
+std::unique_ptr<Communicator>& KeyValueOf(ShardGroups& groups) { return groups.key_value; }
+std::unique_ptr<Communicator>& SummedOf(ShardGroups& groups) { return groups.summed; }
+std::unique_ptr<Communicator>& TiedOf(ShardGroups& groups) { return groups.tied; }
+
 /// `count` coordinates from `at` on along one axis.
 std::vector<Coordinates> Along(Coordinates at, int Coordinates::*axis, int count) {
   std::vector<Coordinates> members;
@@ -55,7 +68,7 @@ GroupTable::GroupTable(const Config& config, const ProcessPlan& processes, DataP
                        const std::shared_ptr<AbortSignal>& abort, GroupWaits* waits) {
   for (const ModuleConfig& module : config.modules) {
     if (module.inline_in) continue;
-    JoinAll({module, ShardingOf(config, module), GridOf(config, module), processes, plane, abort,
+    JoinAll({module, ShardingsOf(config, module), GridOf(config, module), processes, plane, abort,
              waits});
   }
 }
@@ -84,7 +97,7 @@ void GroupTable::Join(const Peers& peers, const char* kind, View view,
     if (homes[i] != self) continue;
     const Coordinates& at = members[i];
     const Key shard{module, at.pp, at.dp, at.cp, at.tp};
-    groups_[shard].*view = std::move(communicators[i]);
+    view(groups_[shard]) = std::move(communicators[i]);
     if (members.size() == 1) continue;
     memberships_[rank_of(at)].push_back({shard, view, {peers.waits, name, devices}});
   }
@@ -105,32 +118,54 @@ void GroupTable::JoinAll(const Peers& peers) {
       for (int i = 0; i < count; ++i) members.push_back(layout.WithHolder(at, holder + i * step));
       Join(peers, kind, view, members);
     };
-    if (at.tp == 0) join("tensor", &ShardGroups::tensor, &Coordinates::tp, layout.tp);
-    const int shards = peers.sharding.shards;
-    if (at.cp == 0) join("context", &ShardGroups::context, &Coordinates::cp, layout.cp);
-    if (holder < shards) join_holders("data", &ShardGroups::data, peers.sharding.instances, shards);
-    if (holder % shards == 0) join_holders("shards", &ShardGroups::shards, shards, 1);
+    if (at.tp == 0) join("tensor", TensorOf, &Coordinates::tp, layout.tp);
+    const auto [shards, instances] = peers.shardings.others;
+    if (at.cp == 0) join("context", ContextOf, &Coordinates::cp, layout.cp);
+    if (holder < shards) join_holders("data", DataOf, instances, shards);
+    if (holder % shards == 0) join_holders("shards", ShardsOf, shards, 1);
+    if (module.model->num_experts() > 0) JoinExperts(peers, at);
     if (at.tp % sharing == 0) {
-      join("key-value", &ShardGroups::key_value, &Coordinates::tp, sharing);
+      join("key-value", KeyValueOf, &Coordinates::tp, sharing);
     }
     const int summed = module.model->sums_over_tp() || layout.cuts_rows() ? layout.tp : 1;
-    if (at.tp % summed == 0) join("summed", &ShardGroups::summed, &Coordinates::tp, summed);
+    if (at.tp % summed == 0) join("summed", SummedOf, &Coordinates::tp, summed);
     if (tied && at.pp == 0) {
       Coordinates last = at;
       last.pp = module.num_stages() - 1;
-      Join(peers, "tied", &ShardGroups::tied, {at, last});
+      Join(peers, "tied", TiedOf, {at, last});
     } else if (!tied || at.pp < module.num_stages() - 1) {
-      Join(peers, "tied", &ShardGroups::tied, {at});
+      Join(peers, "tied", TiedOf, {at});
     }
   });
 }
 
+void GroupTable::JoinExperts(const Peers& peers, const Coordinates& at) {
+  const Layout& layout = peers.module.layout;
+  const int rank = layout.StageRankOf(at);
+  const auto join = [&](const char* kind, View view, int count, int step) {
+    std::vector<Coordinates> members;
+    for (int i = 0; i < count; ++i) members.push_back(layout.AtStageRank(rank + i * step, at.pp));
+    Join(peers, kind, view, members);
+  };
+  const int group = layout.expert_group();
+  if (rank % group == 0) join("expert", ExpertOf, group, 1);
+  const int replica = layout.tp * layout.cp;
+  const bool per_sample = peers.module.moe.balance == Balance::kSample;
+  const int balanced = per_sample ? replica : replica * layout.lock_step_replicas();
+  if (rank % balanced == 0) join("balance", BalanceOf, balanced, 1);
+  const auto [shards, instances] = peers.shardings.experts;
+  const int holder = layout.ExpertsAt(at).dp;
+  if (holder < shards) join("expert-data", ExpertDataOf, instances, shards * group);
+  if (holder % shards == 0) join("expert-shards", ExpertShardsOf, shards, group);
+}
+
 std::optional<Lane> GroupTable::LaneOf(View view) {
-  if (view == &ShardGroups::data || view == &ShardGroups::shards || view == &ShardGroups::context) {
-    return std::nullopt;
+  for (const View separate : {DataOf, ShardsOf, ExpertDataOf, ExpertShardsOf, ContextOf}) {
+    if (view == separate) return std::nullopt;
   }
-  // Passes need the sums of a tensor group at once; all others are of gradients.
-  return view == &ShardGroups::tensor ? Lane::kCompute : Lane::kCollectives;
+  // Passes need these at once; all others are of gradients.
+  const bool in_pass = view == TensorOf || view == ExpertOf || view == BalanceOf;
+  return in_pass ? Lane::kCompute : Lane::kCollectives;
 }
 
 void GroupTable::OnDevice(int rank, const DeviceGroupMaker& make) {
@@ -142,7 +177,7 @@ void GroupTable::OnDevice(int rank, const DeviceGroupMaker& make) {
   }
   for (const Membership& membership : mine) {
     std::unique_lock lock(mutex_);
-    auto& view = groups_.at(membership.shard).*membership.view;
+    auto& view = membership.view(groups_.at(membership.shard));
     lock.unlock();
     view = make(rank, std::move(view), membership.names, LaneOf(membership.view));
   }

@@ -23,14 +23,23 @@
 
 namespace troupe {
 
+/// The views that one shard has of the holders of the same parameters.
+struct HolderGroups {
+  /// Those that update the same ones: all of them unless optimizer.shard = "data", else one of each
+  /// instance.
+  std::unique_ptr<Communicator> data;
+  std::unique_ptr<Communicator> shards;  ///< those of its optimizer instance
+};
+
 /// The views that one shard has of its groups; a shard without peers has a group of one.
 struct ShardGroups {
   std::unique_ptr<Communicator> tensor;   ///< the tp ranks of its stage, replica and cp
   std::unique_ptr<Communicator> context;  ///< the cp ranks of its stage, replica and tp
-  /// The holders of the parameters of its stage and tp rank, along dp and cp, that update the same ones:
-  /// all of them unless optimizer.shard = "data", else one of each instance.
-  std::unique_ptr<Communicator> data;
-  std::unique_ptr<Communicator> shards;     ///< the holders of its optimizer instance
+  HolderGroups others;                    ///< the ranks along dp and cp of its stage and tp rank
+  HolderGroups experts;                  ///< those along expert-dp; none in a stage without experts
+  std::unique_ptr<Communicator> expert;  ///< the ranks that exchange tokens; none likewise
+  /// The ranks that add up how many tokens each expert gets; none likewise.
+  std::unique_ptr<Communicator> balance;
   std::unique_ptr<Communicator> key_value;  ///< with tp > kv_heads: the ranks that share its heads
   std::unique_ptr<Communicator> summed;     ///< the tp ranks again, for gradients of Cut::kSummed
   std::unique_ptr<Communicator> tied;       ///< with a tied head: [first stage, last stage]
@@ -65,7 +74,8 @@ class GroupTable {
  private:
   using Key = std::tuple<std::string, int, int, int, int>;  ///< module, pp, dp, cp, tp
 
-  using View = std::unique_ptr<Communicator> ShardGroups::*;
+  /// Returns one of a shard's views. A function, since some are inside other structs.
+  using View = std::unique_ptr<Communicator>& (*)(ShardGroups&);
   static std::optional<Lane> LaneOf(View view);
   struct Membership {
     Key shard;
@@ -75,7 +85,7 @@ class GroupTable {
   /// A module and the parts that its groups are made from.
   struct Peers {
     const ModuleConfig& module;
-    StateSharding sharding;
+    StateShardings shardings;
     Grid grid;
     const ProcessPlan& processes;
     DataPlane* plane;
@@ -85,6 +95,8 @@ class GroupTable {
 
   /// Makes all groups of a module.
   void JoinAll(const Peers& peers);
+  /// Makes those of experts that begin at a shard.
+  void JoinExperts(const Peers& peers, const Coordinates& at);
   /// Makes one group of `kind` and gives the members that live in this process their views.
   void Join(const Peers& peers, const char* kind, View view,
             const std::vector<Coordinates>& members);

@@ -94,6 +94,9 @@ struct ForwardPass {
   std::shared_ptr<const RowTable> rows = {};  ///< where it reads none: the samples of its rows
   std::int64_t step = 0;                      ///< training: the step, from 0
   std::int64_t first_microbatch = 0;          ///< of the unit, counted from the round's start
+  // For the losses of routers.
+  double token_scale = 0.0;   ///< 1 / tokens of the global batch, without padding
+  double sample_scale = 0.0;  ///< 1 / samples of the global batch
 
   /// The samples of its rows; null: unknown.
   const RowTable* table() const { return data ? &data->table : rows.get(); }
@@ -213,6 +216,15 @@ struct Round {
   std::int64_t step = 0;          ///< training: the step, from 0; evaluation: steps done so far
   std::int64_t microbatches = 0;  ///< in this round
   double loss_scale = 1.0;
+  double token_scale = 0.0;
+  double sample_scale = 0.0;
+};
+
+/// What the samples of a round have in all.
+struct RoundCounts {
+  std::int64_t labels = 0;  ///< valid ones
+  std::int64_t tokens = 0;  ///< of text and images, without padding
+  std::int64_t samples = 0;
 };
 
 /// Where Feeds get their inputs from.
@@ -223,8 +235,7 @@ class InputSource {
   /// Thread-safe. Throws naming file, row and reason.
   virtual std::shared_ptr<const Inputs> Load(const std::string& module, int dp, const Round& round,
                                              std::int64_t unit) = 0;
-  /// Valid labels in all of `round`.
-  virtual std::int64_t CountValidTokens(const Round& round) = 0;
+  virtual RoundCounts Count(const Round& round) = 0;
   /// The ids of the samples that Load returns for the same arguments, in row order, for errors;
   /// those that only fill a place have none. Thread-safe, and quick: nothing is loaded. Empty: the
   /// samples have no names.

@@ -29,13 +29,13 @@ BucketOrder::BucketOrder(const FlatLayout& layout, const std::vector<bool>& late
 
 GatePlace BucketOrder::GateOf(const std::string& part, BucketPlace place,
                               std::int64_t layer) const {
-  const BucketKey here{.part = part, .place = place, .layer = layer};
+  const auto here = OrderOf({.part = part, .place = place, .layer = layer});
   GatePlace gate;
   for (const std::size_t b : forward_) {
     const BucketKey& key = keys_[b];
     if (key.part != part || key.place == BucketPlace::kOutsideLayers) continue;
-    if (OrderOf(key) >= OrderOf(here)) gate.complete.push_back(b);
-    if (key == here) gate.used.push_back(b);
+    if (OrderOf(key) >= here) gate.complete.push_back(b);
+    if (OrderOf(key) == here) gate.used.push_back(b);
   }
   return gate;
 }

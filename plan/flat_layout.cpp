@@ -17,6 +17,7 @@ BucketKey KeyOf(const ParameterSpec& spec, bool part_has_layers) {
   BucketKey key{.unrounded = spec.unrounded, .summed = !spec.unrounded && spec.cut == Cut::kSummed};
   if (key.unrounded || key.summed) return key;
   key.part = spec.part;
+  key.expert = spec.expert.has_value();
   key.tied = spec.tied;
   if (spec.tied) return key;
   if (spec.layer) {
@@ -31,10 +32,14 @@ BucketKey KeyOf(const ParameterSpec& spec, bool part_has_layers) {
 }  // namespace
 
 FlatLayout::FlatLayout(const std::vector<ParameterSpec>& specs, const ShardAddress& shard,
-                       const Layout& layout, const StateSharding& sharding)
-    : sharding_(sharding), holder_(layout.HolderAt({.cp = shard.cp, .dp = shard.dp})) {
+                       const Layout& layout, const StateShardings& shardings) {
+  const Coordinates at{.tp = shard.tp, .cp = shard.cp, .dp = shard.dp, .pp = shard.pp};
+  others_ = {shardings.others, layout.HolderAt(at)};
+  experts_ = {shardings.experts, layout.ExpertsAt(at).dp};
   for (const ParameterSpec& spec : specs) {
-    FlatParameter parameter{.spec = spec, .slice = SliceOf(spec, shard.tp, layout.tp)};
+    const auto slice = SliceOf(spec, layout, at);
+    if (!slice) continue;
+    FlatParameter parameter{.spec = spec, .slice = *slice};
     parameter.size = NumElements(parameter.slice.shape);
     if (spec.frozen) parameter.offset = std::exchange(num_frozen_, num_frozen_ + parameter.size);
     parameters_.push_back(std::move(parameter));
@@ -63,10 +68,11 @@ void FlatLayout::AddBuckets() {
 }
 
 void FlatLayout::PlaceParameters() {
-  const std::int64_t shards = sharding_.shards;
-  const int index = sharding_.IndexOf(holder_);
   for (std::size_t b = 0; b < buckets_.size(); ++b) {
     FlatBucket& bucket = buckets_[b];
+    const Holders& holders = HoldersOf(bucket.key.expert);
+    const std::int64_t shards = holders.sharding.shards;
+    const int index = holders.sharding.IndexOf(holders.holder);
     std::int64_t end = num_trained_;
     for (FlatParameter& parameter : parameters_) {
       if (parameter.spec.frozen || parameter.bucket != b) continue;
@@ -88,11 +94,14 @@ void FlatLayout::PlaceParameters() {
 }
 
 bool FlatLayout::ReportsFrozen(const FlatParameter& parameter) const {
-  return parameter.slice.owner && !parameter.spec.tied_copy && holder_ == 0;
+  return parameter.slice.owner && !parameter.spec.tied_copy &&
+         HoldersOf(parameter.spec.expert.has_value()).holder == 0;
 }
 
 bool FlatLayout::ReportsOwn(const FlatParameter& parameter) const {
-  return parameter.slice.owner && !parameter.spec.tied_copy && sharding_.InstanceOf(holder_) == 0;
+  const Holders& holders = HoldersOf(parameter.spec.expert.has_value());
+  return parameter.slice.owner && !parameter.spec.tied_copy &&
+         holders.sharding.InstanceOf(holders.holder) == 0;
 }
 
 }  // namespace troupe

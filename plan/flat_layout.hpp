@@ -38,6 +38,7 @@ struct BucketKey {
   bool unrounded = false;  ///< as ParameterSpec::unrounded
   bool summed = false;     ///< of Cut::kSummed: complete only when ranks along tp have met
   bool tied = false;       ///< alone, so that first and last stage cut it in the same way
+  bool expert = false;     ///< of experts, which other ranks hold
   friend bool operator==(const BucketKey&, const BucketKey&) = default;
 };
 
@@ -56,11 +57,14 @@ struct FlatBucket {
 class FlatLayout {
  public:
   FlatLayout(const std::vector<ParameterSpec>& specs, const ShardAddress& shard,
-             const Layout& layout, const StateSharding& sharding);
+             const Layout& layout, const StateShardings& shardings);
 
-  const std::vector<FlatParameter>& parameters() const { return parameters_; }  ///< as `specs`
+  /// In the order of `specs`, without experts that are elsewhere.
+  const std::vector<FlatParameter>& parameters() const { return parameters_; }
   const std::vector<FlatBucket>& buckets() const { return buckets_; }
-  const StateSharding& sharding() const { return sharding_; }
+  const StateSharding& ShardingOf(const FlatBucket& bucket) const {
+    return HoldersOf(bucket.key.expert).sharding;
+  }
 
   std::int64_t num_frozen() const { return num_frozen_; }
   std::int64_t num_trained() const { return num_trained_; }  ///< padding included
@@ -78,11 +82,18 @@ class FlatLayout {
   bool ReportsOwn(const FlatParameter& parameter) const;
 
  private:
+  /// The place of this shard among the holders of the same parameters.
+  struct Holders {
+    StateSharding sharding;
+    int holder = 0;
+  };
+
+  const Holders& HoldersOf(bool expert) const { return expert ? experts_ : others_; }
   void AddBuckets();
   void PlaceParameters();
 
-  StateSharding sharding_;
-  int holder_;
+  Holders others_;
+  Holders experts_;
   std::vector<FlatParameter> parameters_;
   std::vector<FlatBucket> buckets_;
   std::int64_t num_frozen_ = 0;

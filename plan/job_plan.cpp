@@ -159,6 +159,14 @@ bool JobPlan::HasRanksAlone(int stage, int dp) const {
                              [this](int rank) { return ShardsOn(rank).size() == 1; });
 }
 
+std::vector<int> JobPlan::LockStepReplicas(int stage, int dp) const {
+  const ModuleConfig& module = *ModuleOf(stages_[At(stage)].module).config;
+  const int count = module.model->num_experts() > 0 ? module.layout.lock_step_replicas() : 1;
+  std::vector<int> replicas;
+  for (int i = 0; i < count; ++i) replicas.push_back(dp / count * count + i);
+  return replicas;
+}
+
 std::map<int, ShardAddress> JobPlan::ShardsOn(int rank) const {
   std::map<int, ShardAddress> shards;
   for (std::size_t m = 0; m < modules_.size(); ++m) {

@@ -108,6 +108,9 @@ class JobPlan {
   /// Returns the gradients that each replica of the edge's destination owes when that state begins
   /// to come back.
   std::int64_t RestoreAheadOf(const EdgePlan& edge) const;
+  /// Returns the replicas that have to run the passes of a stage in one order with replica `dp`, that one
+  /// included: those with which it shares experts.
+  std::vector<int> LockStepReplicas(int stage, int dp) const;
   /// Returns the index in updates() of the update with the stage's parameters; -1: it has none that
   /// train.
   int UpdateOf(int stage) const;
@@ -141,6 +144,7 @@ class JobPlan {
   void AddSchedule();
   std::vector<std::int64_t> RoomBefore() const;
   std::vector<DeviceOrder> OrdersOfSink(int sink) const;
+  void Fix(StageRule& rule, std::int64_t room) const;
   void OrderSink(const std::vector<int>& first_devices);
   void CountKept();
 

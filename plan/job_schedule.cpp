@@ -116,9 +116,9 @@ void JobPlan::AddSchedule() {
       stage.rule = {.limit = stage.limit};
       if (!stage.runs_backward || modules_[m].colocated_encoder) continue;
       if (kind == ScheduleKind::kGpipe) stage.rule.kind = RuleKind::kGpipe;
-      if (kind != ScheduleKind::kZbH1 || !stage.trains) continue;
-      stage.rule = zb_h1[At(stage.pp)];
+      if (kind == ScheduleKind::kZbH1 && stage.trains) stage.rule = zb_h1[At(stage.pp)];
       stage.rule.forwards_may_lack_room = room[At(stage.stage)] < stage.rule.limit;
+      if (LockStepReplicas(stage.stage, 0).size() > 1) Fix(stage.rule, room[At(stage.stage)]);
     }
   }
   int device = 0;
@@ -135,6 +135,18 @@ void JobPlan::AddSchedule() {
   if (ordered) OrderSink(first_devices);
   for (const StagePlan& stage : stages_) schedule_.rules.push_back(stage.rule);
   CountKept();
+}
+
+/// Makes the order of a rule independent of arrivals where `room` microbatches can arrive before their
+/// gradients return (RoomBefore).
+void JobPlan::Fix(StageRule& rule, std::int64_t room) const {
+  rule.fixed = true;
+  rule.forwards_may_lack_room = false;
+  if (room == 0) {
+    rule.window = config_.schedule.window;
+  } else {
+    rule.limit = std::min(rule.limit, room);
+  }
 }
 
 /// Sets the orders of the sink's stages and of their devices.

@@ -37,6 +37,7 @@ std::int64_t ActivationElements(const Config& config, const ModuleConfig& module
   const auto replicas = static_cast<std::int64_t>(module.layout.dp);
   const RankWork work = {.samples = CeilDivide(config.samples_per_microbatch(), replicas),
                          .tp = module.layout.tp,
+                         .etp = module.layout.etp,
                          .cp = module.layout.cp,
                          .cuts_rows = module.layout.cuts_rows()};
   std::int64_t elements = 0;
@@ -76,7 +77,7 @@ StageMemory EstimateMemory(const Config& config, const std::string& module, int 
   // In an uneven cut the last rank's part is the largest.
   const ShardAddress last{.module = module, .pp = pp, .tp = own.layout.tp - 1};
   const FlatLayout flat(StageParameters(config, module, pp), last, own.layout,
-                        ShardingOf(config, own));
+                        ShardingsOf(config, own));
   const auto bytes = [element](std::int64_t elements) {
     return static_cast<std::size_t>(elements) * element;
   };

@@ -1,6 +1,7 @@
 #include "plan/optimizer_settings.hpp"
 
 #include <algorithm>
+#include <numeric>
 
 #include "plan/stage_parts.hpp"
 
@@ -31,13 +32,15 @@ OptimizerSettings SettingsOf(const Config& config, const std::string& part) {
   return settings;
 }
 
-StateSharding ShardingOf(const Config& config, const ModuleConfig& module) {
+StateShardings ShardingsOf(const Config& config, const ModuleConfig& module) {
   const int holders = module.layout.num_holders();
+  const int expert_holders = module.layout.expert_holders();
   const OptimizerConfig& all = config.optimizer;
   const bool shards = module.optimizer.shard.value_or(all.shard) == OptimizerShard::kData;
-  if (!shards || !module.model->computes()) return {1, holders};
+  if (!shards || !module.model->computes()) return {{1, holders}, {1, expert_holders}};
   const auto instances = static_cast<int>(module.optimizer.instances.value_or(all.instances));
-  return {holders / instances, instances};
+  const int expert_instances = std::gcd(instances, expert_holders);
+  return {{holders / instances, instances}, {expert_holders / expert_instances, expert_instances}};
 }
 
 double WeightDecayOf(const Config& config, const ParameterSpec& spec) {

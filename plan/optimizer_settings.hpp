@@ -34,7 +34,13 @@ struct StateSharding {
   int IndexOf(int holder) const { return holder % shards; }
   int InstanceOf(int holder) const { return holder / shards; }
 };
-StateSharding ShardingOf(const Config& config, const ModuleConfig& module);
+/// Those of a module's experts and of all its other parameters, which have other holders.
+struct StateShardings {
+  StateSharding others;
+  StateSharding experts;
+};
+/// Experts have as many instances as others, or the greatest common divisor where their holders are fewer.
+StateShardings ShardingsOf(const Config& config, const ModuleConfig& module);
 
 /// Returns the weight decay of a parameter: 0 if optimizer.no_decay names one of its traits.
 double WeightDecayOf(const Config& config, const ParameterSpec& spec);

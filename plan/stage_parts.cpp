@@ -161,7 +161,17 @@ std::vector<bool> InputsWithGradients(const Config& config, const std::string& m
   return carries;
 }
 
-ParameterSlice SliceOf(const ParameterSpec& spec, int tp, int tp_size) {
+std::optional<ParameterSlice> SliceOf(const ParameterSpec& spec, const Layout& layout,
+                                      const Coordinates& at) {
+  int tp = at.tp;
+  int tp_size = layout.tp;
+  if (spec.expert) {
+    const ExpertCoordinates place = layout.ExpertsAt(at);
+    const Interval local = PartOf(spec.expert->of, layout.ep, place.ep);
+    if (spec.expert->number < local.begin || spec.expert->number >= local.end) return std::nullopt;
+    tp = place.etp;
+    tp_size = layout.etp;
+  }
   ParameterSlice slice{std::vector<std::int64_t>(spec.shape.size(), 0), spec.shape, true};
   const auto narrow = [&slice](std::size_t dimension, const Interval& part) {
     slice.offsets.at(dimension) = part.begin;

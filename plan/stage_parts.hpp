@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -47,16 +48,17 @@ bool EdgeCarriesGradient(const Config& config, const EdgeConfig& edge);
 /// gradient back.
 std::vector<bool> InputsWithGradients(const Config& config, const std::string& module, int pp);
 
-/// A rank's slice of a parameter.
+/// A rank's slice of a parameter that it has.
 struct ParameterSlice {
   std::vector<std::int64_t> offsets;  ///< one per dimension
   Shape shape;
   bool owner = true;  ///< false if a rank of lower tp holds the same slice
 };
 
-/// Returns the slice of `spec` that rank `tp` of `tp_size` holds. Throws LayoutError unless the
-/// number of key/value heads divides tp or is a multiple of it.
-ParameterSlice SliceOf(const ParameterSpec& spec, int tp, int tp_size);
+/// Returns the slice of `spec` that the rank at a place of its stage holds; none of an expert that is
+/// elsewhere. Throws LayoutError unless the number of key/value heads divides tp or is a multiple of it.
+std::optional<ParameterSlice> SliceOf(const ParameterSpec& spec, const Layout& layout,
+                                      const Coordinates& at);
 
 /// Returns all parameters of stage `pp` of `module`, in the order in which they run: inline
 /// encoders with their projectors, incoming projectors, own layers, outgoing projectors. The

@@ -1,5 +1,7 @@
 #include "schedule/stage_rule.hpp"
 
+#include <algorithm>
+
 #include "layout/text.hpp"
 
 namespace troupe {
@@ -42,12 +44,18 @@ Choice NextGpipe(const StageCounters& c) {
   return std::nullopt;
 }
 
-Choice NextZbH1(const StageCounters& c, const StageRule& rule) {
-  if (!rule.splits_backward) return Next1F1B(c, rule.limit);
-  // The order must not depend on arrivals; see the header.
-  const std::int64_t owed = c.backwards - c.weights;
-  if (owed > rule.weight_limit - rule.limit) return Weights(c);
-  if (c.forwards < c.horizon && c.forwards - c.backwards < rule.limit) {
+/// The end of the window in which forwards may run.
+std::int64_t WindowEnd(const StageCounters& c, const StageRule& rule) {
+  if (rule.window == 0) return c.horizon;
+  const std::int64_t windows = (c.backwards - c.round_begin) / rule.window + 1;
+  return std::min(c.horizon, c.round_begin + windows * rule.window);
+}
+
+/// An order that does not depend on arrivals; see the header.
+Choice NextFixed(const StageCounters& c, const StageRule& rule) {
+  const std::int64_t owed = rule.splits_backward ? c.backwards - c.weights : 0;
+  if (rule.splits_backward && owed > rule.weight_limit - rule.limit) return Weights(c);
+  if (c.forwards < WindowEnd(c, rule) && c.forwards - c.backwards < rule.limit) {
     if (ForwardIsHere(c)) return Forward(c);
     if (!rule.forwards_may_lack_room) return std::nullopt;
   }
@@ -79,11 +87,11 @@ std::optional<Pass> NextPass(const StageCounters& c, const StageRule& rule) {
   if (c.busy) return std::nullopt;
   switch (rule.kind) {
     case RuleKind::k1F1B:
-      return Next1F1B(c, rule.limit);
+      return rule.fixed ? NextFixed(c, rule) : Next1F1B(c, rule.limit);
     case RuleKind::kGpipe:
       return NextGpipe(c);
     case RuleKind::kZbH1:
-      return NextZbH1(c, rule);
+      return rule.fixed || rule.splits_backward ? NextFixed(c, rule) : Next1F1B(c, rule.limit);
     case RuleKind::kOrdered:
       return NextOrdered(c, rule);
   }

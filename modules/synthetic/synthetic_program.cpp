@@ -202,8 +202,9 @@ std::shared_ptr<const Inputs> SyntheticSource::Load(const std::string& module, i
   return inputs;
 }
 
-std::int64_t SyntheticSource::CountValidTokens(const Round& round) {
-  return round.microbatches * config_.samples_per_microbatch();
+RoundCounts SyntheticSource::Count(const Round& round) {
+  const std::int64_t samples = round.microbatches * config_.samples_per_microbatch();
+  return {samples, samples, samples};
 }
 
 SyntheticShape SyntheticShapeOf(const Config& config, const ShardAddress& shard) {

@@ -73,7 +73,7 @@ class SyntheticSource : public InputSource {
   explicit SyntheticSource(Config config) : config_(std::move(config)) {}
   std::shared_ptr<const Inputs> Load(const std::string& module, int dp, const Round& round,
                                      std::int64_t unit) override;
-  std::int64_t CountValidTokens(const Round& round) override;
+  RoundCounts Count(const Round& round) override;
 
  private:
   Config config_;

@@ -30,17 +30,21 @@ int Size(const std::unique_ptr<Communicator>& group) { return group ? group->siz
 }  // namespace
 
 BucketExchange::BucketExchange(const FlatLayout& layout, std::vector<BucketTensors> tensors,
-                               std::unique_ptr<Communicator> shards,
-                               std::unique_ptr<Communicator> data, const std::vector<bool>& late)
+                               HolderGroups others, HolderGroups experts,
+                               const std::vector<bool>& late)
     : layout_(layout),
       tensors_(std::move(tensors)),
       order_(layout, late),
       gated_(tensors_.size(), false),
       gathered_(tensors_.size(), 0) {
   std::vector<std::unique_ptr<Communicator>> groups;
-  if (Size(shards) > 1) groups.push_back(std::move(shards));
-  data_ = groups.size();
-  if (Size(data) > 1) groups.push_back(std::move(data));
+  const auto add = [&groups](std::unique_ptr<Communicator>& group) {
+    const std::size_t number = groups.size();
+    if (Size(group) > 1) groups.push_back(std::move(group));
+    return number;
+  };
+  others_ = {add(others.shards), add(others.data)};
+  experts_ = {add(experts.shards), add(experts.data)};
   if (groups.empty() || tensors_.empty()) return;
   // Of operations on a device, the host knows only when they were queued.
   measures_ = tensors_.front().gradients.device().is_cpu();
@@ -81,12 +85,14 @@ void BucketExchange::StartReduce(std::size_t bucket) {
   const auto start = [&](std::size_t group, const Collective& call) {
     last_reduce_ = operations_->Start(group, call);
   };
-  if (layout_.sharding().shards > 1) {
-    start(shards_, Collective::ReduceScatter(gradients.data_ptr(), own.numel(), dtype,
-                                             ReduceOp::kSum, own.data_ptr()));
+  if (layout_.ShardingOf(place).shards > 1) {
+    start(NumbersOf(place).shards,
+          Collective::ReduceScatter(gradients.data_ptr(), own.numel(), dtype, ReduceOp::kSum,
+                                    own.data_ptr()));
   }
-  if (layout_.sharding().instances > 1) {
-    start(data_, Collective::AllReduce(own.data_ptr(), own.numel(), dtype, ReduceOp::kSum));
+  if (layout_.ShardingOf(place).instances > 1) {
+    start(NumbersOf(place).data,
+          Collective::AllReduce(own.data_ptr(), own.numel(), dtype, ReduceOp::kSum));
   }
 }
 
@@ -99,11 +105,12 @@ void BucketExchange::ReduceRest() {
 
 void BucketExchange::StartGather(std::size_t bucket) {
   const FlatBucket& place = layout_.buckets()[bucket];
-  if (layout_.sharding().shards == 1 || place.all.empty()) return;
+  if (layout_.ShardingOf(place).shards == 1 || place.all.empty()) return;
   const at::Tensor& read = tensors_[bucket].read;
   const at::Tensor own = read.narrow(0, place.own.begin - place.all.begin, place.own.size());
-  gathered_[bucket] = operations_->Start(
-      shards_, Collective::AllGather(own.data_ptr(), own.nbytes(), read.data_ptr()));
+  gathered_[bucket] =
+      operations_->Start(NumbersOf(place).shards,
+                         Collective::AllGather(own.data_ptr(), own.nbytes(), read.data_ptr()));
 }
 
 void BucketExchange::WaitForGather(std::size_t bucket) {

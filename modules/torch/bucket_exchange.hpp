@@ -9,6 +9,7 @@
 #include <torch/types.h>
 #include <vector>
 
+#include "modules/groups.hpp"
 #include "modules/stage_program.hpp"
 #include "plan/bucket_order.hpp"
 #include "transport/started_operations.hpp"
@@ -44,12 +45,10 @@ struct BucketTensors {
 /// Used on the rank's thread.
 class BucketExchange {
  public:
-  /// `shards` has the replicas of one optimizer instance, `data` those that hold the same part in
-  /// all instances; both may be null for a group of one. `late[b]`: the gradients of bucket b have
-  /// to be summed over other groups before ReduceRest.
-  BucketExchange(const FlatLayout& layout, std::vector<BucketTensors> tensors,
-                 std::unique_ptr<Communicator> shards, std::unique_ptr<Communicator> data,
-                 const std::vector<bool>& late);
+  /// `experts` are the groups of experts, `others` those of all other parameters. `late[b]`: the
+  /// gradients of bucket b have to be summed over other groups before ReduceRest.
+  BucketExchange(const FlatLayout& layout, std::vector<BucketTensors> tensors, HolderGroups others,
+                 HolderGroups experts, const std::vector<bool>& late);
 
   /// The gate before a layer of a part, or before what follows its layers.
   ParameterGatePtr MakeGate(const std::string& part, BucketPlace place, std::int64_t layer = 0);
@@ -75,6 +74,15 @@ class BucketExchange {
  private:
   friend class ParameterGate;
 
+  /// The places of HolderGroups among those of operations_.
+  struct GroupNumbers {
+    std::size_t shards = 0;
+    std::size_t data = 0;
+  };
+
+  const GroupNumbers& NumbersOf(const FlatBucket& bucket) const {
+    return bucket.key.expert ? experts_ : others_;
+  }
   void StartReduce(std::size_t bucket);
   void WaitForGather(std::size_t bucket);
   void WaitFor(StartedOperations::Number number);
@@ -89,8 +97,8 @@ class BucketExchange {
   bool measures_ = false;
   std::vector<CollectiveWork> waits_;
   std::optional<StartedOperations> operations_;  ///< none if there are no other replicas
-  std::size_t shards_ = 0;                       ///< among the groups of operations_
-  std::size_t data_ = 0;
+  GroupNumbers others_;
+  GroupNumbers experts_;
 };
 
 }  // namespace troupe

@@ -16,6 +16,7 @@
 #include "modules/torch/products.hpp"
 #include "modules/torch/recompute.hpp"
 #include "modules/torch/rms_norm.hpp"
+#include "modules/torch/routed_rows.hpp"
 #include "modules/torch/sequence_rows.hpp"
 #include "plan/layer_split.hpp"
 
@@ -28,7 +29,8 @@ Llama::Llama(const ModuleConfig& module, int pp, const ParameterStore& store,
       recompute_(module.recompute),
       numerics_(store.numerics()),
       group_(groups.tensor),
-      context_(groups.context) {
+      context_(groups.context),
+      expert_(groups.expert) {
   const std::int64_t head_dim = config_.head_size();
   if (config_.heads % group_->size() != 0) {
     throw std::invalid_argument(name_ + ": expected tp to divide " + std::to_string(config_.heads) +
@@ -42,7 +44,7 @@ Llama::Llama(const ModuleConfig& module, int pp, const ParameterStore& store,
   if (pp == 0) embedding_ = LoadVocabulary(embedding, store);
   const Interval layers = SplitLayers(module).at(static_cast<std::size_t>(pp));
   for (std::int64_t layer = layers.begin; layer < layers.end; ++layer) {
-    layers_.push_back(LoadLayer(name_ + ".layers." + std::to_string(layer), module, store));
+    layers_.push_back(LoadLayer(layer, module, store));
     layers_.back().gate = store.exchange().MakeGate(name_, BucketPlace::kInLayer, layer);
   }
   if (pp + 1 == module.num_stages()) {
@@ -54,8 +56,9 @@ Llama::Llama(const ModuleConfig& module, int pp, const ParameterStore& store,
       RotaryTables(config_.context, head_dim, config_.rope, numerics_.state_options());
 }
 
-Llama::Layer Llama::LoadLayer(const std::string& name, const ModuleConfig& module,
+Llama::Layer Llama::LoadLayer(std::int64_t number, const ModuleConfig& module,
                               const ParameterStore& store) const {
+  const std::string name = name_ + ".layers." + std::to_string(number);
   const std::string attention = name + ".self_attn.";
   const auto linears = [&](const std::vector<std::string>& names) {
     return LoadLinears(names, module, store);
@@ -63,14 +66,32 @@ Llama::Layer Llama::LoadLayer(const std::string& name, const ModuleConfig& modul
   const auto head_norm = [&](const char* part) {
     return config_.head_norms ? store.Leaf(attention + part) : at::Tensor();
   };
-  return {.norm1 = store.Leaf(name + ".input_layernorm.weight"),
-          .qkv = linears({attention + "q_proj", attention + "k_proj", attention + "v_proj"}),
-          .query_norm = head_norm("q_norm.weight"),
-          .key_norm = head_norm("k_norm.weight"),
-          .out = linears({attention + "o_proj"}),
-          .norm2 = store.Leaf(name + ".post_attention_layernorm.weight"),
-          .gate_up = linears({name + ".mlp.gate_proj", name + ".mlp.up_proj"}),
-          .down = linears({name + ".mlp.down_proj"})};
+  Layer layer{.norm1 = store.Leaf(name + ".input_layernorm.weight"),
+              .qkv = linears({attention + "q_proj", attention + "k_proj", attention + "v_proj"}),
+              .query_norm = head_norm("q_norm.weight"),
+              .key_norm = head_norm("k_norm.weight"),
+              .out = linears({attention + "o_proj"}),
+              .norm2 = store.Leaf(name + ".post_attention_layernorm.weight")};
+  LoadMlp(name + ".mlp", number, module, store, layer);
+  return layer;
+}
+
+void Llama::LoadMlp(const std::string& name, std::int64_t number, const ModuleConfig& module,
+                    const ParameterStore& store, Layer& layer) const {
+  const ExpertsConfig& experts = config_.experts;
+  const bool routed = experts.InLayer(number);
+  if (!routed || experts.shared_hidden > 0) {
+    const std::string mlp = routed ? name + ".shared_expert" : name;
+    layer.gate_up = LoadLinears({mlp + ".gate_proj", mlp + ".up_proj"}, module, store);
+    layer.down = LoadLinears({mlp + ".down_proj"}, module, store);
+  }
+  if (!routed) return;
+  if (experts.shared_hidden > 0) {
+    layer.shared_gate = LoadLinears({name + ".shared_expert_gate"}, module, store);
+  }
+  const auto with_experts = [](const Layer& each) { return each.experts.has_value(); };
+  layer.experts = LoadExperts(name, experts, {number, std::ranges::count_if(layers_, with_experts)},
+                              *expert_, store);
 }
 
 VocabularyPart Llama::LoadVocabulary(const std::string& name, const ParameterStore& store) const {
@@ -118,7 +139,8 @@ AttendFunction Llama::AttendOver(const std::vector<std::int64_t>& lengths) const
   return [context](const at::Tensor& qkv) { return AttentionOverContext(qkv, context); };
 }
 
-at::Tensor Llama::RunLayers(at::Tensor rows, const std::vector<std::int64_t>& lengths) const {
+at::Tensor Llama::RunLayers(at::Tensor rows, const std::vector<std::int64_t>& lengths,
+                            const RoutedRowsPtr& routed) const {
   std::int64_t num_rows = 0;
   std::int64_t longest = 0;
   for (const std::int64_t length : lengths) {
@@ -138,16 +160,16 @@ at::Tensor Llama::RunLayers(at::Tensor rows, const std::vector<std::int64_t>& le
                                 Counted(std::ssize(lengths), "sample") + ", got " +
                                 std::to_string(rows.size(0)));
   }
-  const AttendFunction attend =
+  const PassRows pass{
       AttendOver(HasLibraryFault(LibraryFault::kJoinedSamples) ? std::vector<std::int64_t>{num_rows}
-                                                               : lengths);
+                                                               : lengths),
+      routed, cut_rows};
   for (const Layer& layer : layers_) {
-    const auto run = [this, &layer, attend, cut_rows](const at::Tensor& x) {
-      return RunLayer(x, layer, attend, cut_rows);
-    };
+    const auto run = [this, &layer, pass](const at::Tensor& x) { return RunLayer(x, layer, pass); };
     rows = RunPart(recompute_ == Recompute::kFull, layer.gate->Enter(rows),
                    AnyTrained({&layer.qkv, &layer.out, &layer.gate_up, &layer.down}), run);
   }
+  if (routed->losses) routed->losses->Finish(*expert_);
   return rows;
 }
 
@@ -161,9 +183,12 @@ CacheSizes Llama::cache_sizes() const {
 at::Tensor Llama::RunLayers(at::Tensor rows, const CachedTokens& tokens,
                             KeyValueCache& cache) const {
   const Turning turning = TurningOf(tokens, cosine_, sine_);
+  const auto routed = c10::make_intrusive<RoutedRows>();
   for (std::size_t i = 0; i < layers_.size(); ++i) {
-    rows = RunLayer(rows, layers_[i],
-                    [&](const at::Tensor& qkv) { return cache.Attend(i, qkv, tokens, turning); });
+    const auto attend = [&](const at::Tensor& qkv) {
+      return cache.Attend(i, qkv, tokens, turning);
+    };
+    rows = RunLayer(rows, layers_[i], {attend, routed});
   }
   return rows;
 }
@@ -187,23 +212,41 @@ at::Tensor Llama::NormHeads(const at::Tensor& qkv, const Layer& layer) const {
 }
 
 at::Tensor Llama::RunAttention(const at::Tensor& rows, const Layer& layer,
-                               const AttendFunction& attend, std::int64_t cut_rows) const {
+                               const PassRows& pass) const {
   const at::Tensor qkv = Linear(RmsNorm(rows, layer.norm1, config_.norm_epsilon, numerics_),
-                                layer.qkv, LinearCut::kOutputs, group_, cut_rows);
-  return attend(NormHeads(qkv, layer));
+                                layer.qkv, LinearCut::kOutputs, group_, pass.cut_rows);
+  return pass.attend(NormHeads(qkv, layer));
 }
 
-at::Tensor Llama::RunLayer(const at::Tensor& rows, const Layer& layer, const AttendFunction& attend,
-                           std::int64_t cut_rows) const {
-  const auto attention = [this, &layer, attend, cut_rows](const at::Tensor& x) {
-    return RunAttention(x, layer, attend, cut_rows);
+at::Tensor Llama::RunMlp(const at::Tensor& rows, const Layer& layer, const PassRows& pass) const {
+  const auto linear = [&](const at::Tensor& x, const LinearWeights& weights, LinearCut cut) {
+    return Linear(x, weights, cut, group_, pass.cut_rows);
+  };
+  const at::Tensor x = RmsNorm(rows, layer.norm2, config_.norm_epsilon, numerics_);
+  at::Tensor sum;
+  if (layer.gate_up.weight.defined()) {
+    const at::Tensor gate_up = linear(x, layer.gate_up, LinearCut::kOutputs);
+    sum = linear(SwiGlu(gate_up), layer.down, LinearCut::kInputs);
+  }
+  if (!layer.experts) return sum;
+  if (sum.defined()) sum = sum * at::sigmoid(linear(x, layer.shared_gate, LinearCut::kNone));
+  // Each rank routes its own rows.
+  const bool cuts_here = group_->size() > 1 && pass.cut_rows == 0;
+  at::Tensor given =
+      RunExperts(cuts_here ? CutRows(x, group_) : x, *layer.experts, pass.routed, expert_);
+  if (cuts_here) given = JoinRows(given, x.size(0), group_);
+  return sum.defined() ? sum + given : given;
+}
+
+at::Tensor Llama::RunLayer(const at::Tensor& rows, const Layer& layer, const PassRows& pass) const {
+  const auto attention = [this, &layer, pass](const at::Tensor& x) {
+    return RunAttention(x, layer, pass);
   };
   const at::Tensor heads =
       RunPart(recompute_ == Recompute::kAttention, rows, layer.qkv.trained(), attention);
-  const at::Tensor middle = rows + Linear(heads, layer.out, LinearCut::kInputs, group_, cut_rows);
-  const at::Tensor gate_up = Linear(RmsNorm(middle, layer.norm2, config_.norm_epsilon, numerics_),
-                                    layer.gate_up, LinearCut::kOutputs, group_, cut_rows);
-  return middle + Linear(SwiGlu(gate_up), layer.down, LinearCut::kInputs, group_, cut_rows);
+  const at::Tensor middle =
+      rows + Linear(heads, layer.out, LinearCut::kInputs, group_, pass.cut_rows);
+  return middle + RunMlp(middle, layer, pass);
 }
 
 at::Tensor Llama::Loss(const at::Tensor& rows, const std::vector<std::int64_t>& counts,

@@ -10,6 +10,7 @@
 
 #include "kinds/llama.hpp"
 #include "modules/torch/attention.hpp"
+#include "modules/torch/experts.hpp"
 #include "modules/torch/linear.hpp"
 #include "modules/torch/numerics.hpp"
 #include "modules/torch/torch_kind.hpp"
@@ -22,7 +23,7 @@ extern const TorchKind kTorchLlama;
 namespace reference {
 
 void AddLlama(const ModuleConfig& module, const Maker& make);
-at::Tensor LlamaLogits(const at::Tensor& tokens, const std::vector<Insertion>& insertions,
+TextOutput LlamaLogits(const TextBatch& batch, const std::vector<Insertion>& insertions,
                        const ModuleConfig& module, const Parameters& w);
 
 }  // namespace reference
@@ -38,9 +39,10 @@ class Llama final : public Decoder {
   /// Of tokens of any shape. First stage only.
   at::Tensor EmbedTokens(const at::Tensor& tokens) const override;
   /// The layers of this stage, of samples that have `lengths` tokens on all ranks along cp. Where ranks
-  /// along tp cut rows, `rows` and the result are this rank's. Throws
+  /// along tp cut rows, `rows` and the result are this rank's. `routed` are the rows that routers get. Throws
   /// std::invalid_argument when one exceeds the context, or for another number of rows.
-  at::Tensor RunLayers(at::Tensor rows, const std::vector<std::int64_t>& lengths) const;
+  at::Tensor RunLayers(at::Tensor rows, const std::vector<std::int64_t>& lengths,
+                       const RoutedRowsPtr& routed) const;
   /// Final norm, head and cross-entropy of some rows [M, H] and their labels [M] int64, which are
   /// in host memory. Where ranks along tp cut rows, `rows` are this rank's, counts[rank] of M. Last stage
   /// only. Throws std::invalid_argument for a label that is not in the vocabulary.
@@ -61,25 +63,35 @@ class Llama final : public Decoder {
     at::Tensor key_norm;
     LinearWeights out;
     at::Tensor norm2;
-    LinearWeights gate_up;
-    LinearWeights down;
+    /// Of the MLP, or of the expert that all tokens get; undefined if there is neither.
+    LinearWeights gate_up = {};
+    LinearWeights down = {};
+    std::optional<ExpertWeights> experts = {};
+    LinearWeights shared_gate = {};  ///< of the expert that all tokens get
     ParameterGatePtr gate = {};
+  };
+  /// What passes tell all layers.
+  struct PassRows {
+    AttendFunction attend;
+    RoutedRowsPtr routed;
+    std::int64_t cut_rows = 0;
   };
 
   /// Throws std::invalid_argument unless `ids` [n] are all tokens of the vocabulary.
   void CheckVocabulary(const at::Tensor& ids, const std::string& what) const;
-  Layer LoadLayer(const std::string& name, const ModuleConfig& module,
+  Layer LoadLayer(std::int64_t number, const ModuleConfig& module,
                   const ParameterStore& store) const;
+  void LoadMlp(const std::string& name, std::int64_t number, const ModuleConfig& module,
+               const ParameterStore& store, Layer& layer) const;
   /// q and k of `qkv` normed head by head, if the model does so.
   at::Tensor NormHeads(const at::Tensor& qkv, const Layer& layer) const;
   VocabularyPart LoadVocabulary(const std::string& name, const ParameterStore& store) const;
   /// Causal attention within samples of these lengths.
   AttendFunction AttendOver(const std::vector<std::int64_t>& lengths) const;
   /// The outputs of a layer's heads.
-  at::Tensor RunAttention(const at::Tensor& rows, const Layer& layer, const AttendFunction& attend,
-                          std::int64_t cut_rows = 0) const;
-  at::Tensor RunLayer(const at::Tensor& rows, const Layer& layer, const AttendFunction& attend,
-                      std::int64_t cut_rows = 0) const;
+  at::Tensor RunAttention(const at::Tensor& rows, const Layer& layer, const PassRows& pass) const;
+  at::Tensor RunMlp(const at::Tensor& rows, const Layer& layer, const PassRows& pass) const;
+  at::Tensor RunLayer(const at::Tensor& rows, const Layer& layer, const PassRows& pass) const;
   /// Of this rank.
   std::int64_t num_heads() const { return config_.heads / group_->size(); }
   std::int64_t num_kv_heads() const {
@@ -92,6 +104,7 @@ class Llama final : public Decoder {
   Numerics numerics_;
   TensorGroupPtr group_;
   ContextGroupPtr context_;
+  ExpertGroupPtr expert_;
   std::optional<VocabularyPart> embedding_;
   std::vector<Layer> layers_;
   std::optional<VocabularyPart> head_;

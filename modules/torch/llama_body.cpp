@@ -8,6 +8,7 @@
 #include "modules/torch/llama.hpp"
 #include "modules/torch/placed_rows.hpp"
 #include "modules/torch/projector.hpp"
+#include "modules/torch/routed_rows.hpp"
 #include "modules/torch/sequence_rows.hpp"
 #include "modules/torch/tensors.hpp"
 #include "modules/torch/token_places.hpp"
@@ -38,6 +39,7 @@ class LlamaBody : public StageBody {
         dropout_(config, module),
         first_(pp == 0),
         last_(pp + 1 == module.num_stages()),
+        routing_(config, module, pp),
         llama_(module, pp, store, groups) {
     if (first_) AddSources(config, store, groups.tensor);
   }
@@ -47,7 +49,9 @@ class LlamaBody : public StageBody {
     const DropoutScope dropout(
         dropout_.RowsOf(pass, pass.table(), in.places.num_rows(), in.rows.device(),
                         [&in](std::size_t sample) { return in.places.TokensOf(sample); }));
-    const at::Tensor rows = llama_.RunLayers(in.rows, in.places.lengths());
+    const at::Tensor rows =
+        llama_.RunLayers(in.rows, in.places.lengths(),
+                         routing_.RowsOf(pass, in.places, *groups_.tensor, in.rows.device()));
     if (last_) return Loss(rows, in, RequireData(pass, name_));
     if (ragged() || cuts_rows()) return {{rows}, {}, {}};
     return {{rows.view({std::ssize(in.places.lengths()), in.width, rows.size(1)})}, {}, {}};
@@ -88,9 +92,7 @@ class LlamaBody : public StageBody {
       const bool is_inline = source.module.inline_in.has_value();
       if (is_inline) {
         // Its images are not cut: every rank along cp computes them for its own tokens.
-        source.encoder = TorchKindOf(source.module)
-                             .make_encoder(source.module, 0, store,
-                                           {group, c10::make_intrusive<ContextGroup>()});
+        source.encoder = TorchKindOf(source.module).make_encoder(source.module, 0, store, {group});
       } else {
         source.input = num_inputs++;
         source.cut = DestinationCut(config, edge);
@@ -246,6 +248,7 @@ class LlamaBody : public StageBody {
   RowDropout dropout_;
   bool first_;
   bool last_;
+  RowRouting routing_;
   Llama llama_;
   std::vector<Source> sources_;  ///< in the order of config.edges
 };
@@ -257,8 +260,7 @@ std::unique_ptr<StageBody> MakeLlamaBody(const Config& config, const ModuleConfi
 
 std::unique_ptr<Decoder> MakeLlamaDecoder(const ModuleConfig& module, const ParameterStore& store,
                                           const TensorGroupPtr& group) {
-  return std::make_unique<Llama>(module, 0, store,
-                                 BodyGroups{group, c10::make_intrusive<ContextGroup>()});
+  return std::make_unique<Llama>(module, 0, store, BodyGroups{group});
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 // B samples, T tokens of each, H hidden, D the width of a head.
 #include <cmath>
 
+#include "modules/torch/experts_reference.hpp"
 #include "modules/torch/llama.hpp"
 
 namespace troupe::reference {
@@ -47,8 +48,9 @@ Tensor Rotate(const Tensor& x, const RotaryConfig& rope) {
   return at::cat({first * cosine - second * sine, second * cosine + first * sine}, 3);
 }
 
-Tensor LlamaLayer(const Tensor& input, const LlamaConfig& llama, const Parameters& w,
-                  const std::string& layer) {
+/// The sum of the input and of what attention adds.
+Tensor AttentionHalf(const Tensor& input, const LlamaConfig& llama, const Parameters& w,
+                     const std::string& layer) {
   const std::string attention = layer + ".self_attn";
   Tensor x = RmsNorm(input, w, layer + ".input_layernorm", llama.norm_epsilon);
   Tensor q = SplitHeads(Linear(x, w, attention + ".q_proj"), llama.heads);
@@ -64,10 +66,13 @@ Tensor LlamaLayer(const Tensor& input, const LlamaConfig& llama, const Parameter
   v = v.repeat_interleave(llama.heads / llama.kv_heads, 1);
   const std::int64_t tokens = input.size(1);
   const Tensor later = at::ones({tokens, tokens}, at::kBool).triu(1);
-  const Tensor middle = input + Linear(Attend(q, k, v, later), w, attention + ".o_proj");
-  x = RmsNorm(middle, w, layer + ".post_attention_layernorm", llama.norm_epsilon);
-  x = at::silu(Linear(x, w, layer + ".mlp.gate_proj")) * Linear(x, w, layer + ".mlp.up_proj");
-  return middle + Linear(x, w, layer + ".mlp.down_proj");
+  return input + Linear(Attend(q, k, v, later), w, attention + ".o_proj");
+}
+
+Tensor Mlp(const Tensor& x, const Parameters& w, const std::string& layer) {
+  const Tensor wide =
+      at::silu(Linear(x, w, layer + ".mlp.gate_proj")) * Linear(x, w, layer + ".mlp.up_proj");
+  return Linear(wide, w, layer + ".mlp.down_proj");
 }
 
 }  // namespace
@@ -96,6 +101,10 @@ void AddLlama(const ModuleConfig& module, const Maker& make) {
       make.Norm(layer + ".self_attn.k_norm", head, false);
     }
     make.Norm(layer + ".post_attention_layernorm", h, false);
+    if (llama.experts.InLayer(i)) {
+      AddExperts(llama.experts, layer + ".mlp", h, 2 * llama.layers, make);
+      continue;
+    }
     make.Linear(layer + ".mlp.gate_proj", llama.mlp_hidden, h, false);
     make.Linear(layer + ".mlp.up_proj", llama.mlp_hidden, h, false);
     make.Linear(layer + ".mlp.down_proj", h, llama.mlp_hidden, false, 2 * llama.layers);
@@ -104,8 +113,9 @@ void AddLlama(const ModuleConfig& module, const Maker& make) {
   if (!llama.tied_head) make.Linear(name + ".lm_head", llama.vocab, h, false);
 }
 
-Tensor LlamaLogits(const Tensor& tokens, const std::vector<Insertion>& insertions,
-                   const ModuleConfig& module, const Parameters& w) {
+TextOutput LlamaLogits(const TextBatch& batch, const std::vector<Insertion>& insertions,
+                       const ModuleConfig& module, const Parameters& w) {
+  const Tensor& tokens = batch.tokens;
   const auto& llama = module.As<LlamaConfig>();
   const Tensor& embedding = w.at(module.name + ".embed_tokens.weight").value;
   Tensor x = embedding.index_select(0, tokens.flatten());
@@ -113,12 +123,17 @@ Tensor LlamaLogits(const Tensor& tokens, const std::vector<Insertion>& insertion
     x = x.index_copy(0, insertion.positions, insertion.rows);
   }
   x = x.view({tokens.size(0), tokens.size(1), llama.hidden});
+  RouterOutputs routers;
   for (std::int64_t i = 0; i < llama.layers; ++i) {
-    x = LlamaLayer(x, llama, w, module.name + ".layers." + std::to_string(i));
+    const std::string layer = module.name + ".layers." + std::to_string(i);
+    x = AttentionHalf(x, llama, w, layer);
+    const Tensor in = RmsNorm(x, w, layer + ".post_attention_layernorm", llama.norm_epsilon);
+    x = x +
+        (llama.experts.InLayer(i) ? Experts(in, module, i, batch, w, routers) : Mlp(in, w, layer));
   }
   x = RmsNorm(x, w, module.name + ".norm", llama.norm_epsilon).flatten(0, 1);
-  return at::matmul(
-      x, (llama.tied_head ? embedding : w.at(module.name + ".lm_head.weight").value).t());
+  const Tensor& head = llama.tied_head ? embedding : w.at(module.name + ".lm_head.weight").value;
+  return {at::matmul(x, head.t()), RouterLoss(routers, module, batch)};
 }
 
 }  // namespace troupe::reference

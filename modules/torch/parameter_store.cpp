@@ -104,6 +104,9 @@ std::array<HolderRule, 3> HolderRules(const ShardGroups& groups) {
 ParameterStore::ParameterStore(FlatLayout layout, std::uint64_t seed, const Numerics& numerics,
                                ShardGroups groups)
     : numerics_(numerics), layout_(std::move(layout)), groups_(std::move(groups)) {
+  for (const FlatParameter& parameter : layout_.parameters()) {
+    numbers_.emplace(parameter.spec.name, numbers_.size());
+  }
   Initialise(seed);
   gradients_ = at::zeros({layout_.num_trained()}, numerics.state_options());
   first_moments_ = at::zeros({layout_.num_own()}, numerics.state_options());
@@ -154,20 +157,13 @@ void ParameterStore::MakeExchange() {
     }
   }
   exchange_ = std::make_unique<BucketExchange>(
-      layout_, std::move(tensors), std::move(groups_.shards), std::move(groups_.data), late);
+      layout_, std::move(tensors), std::move(groups_.others), std::move(groups_.experts), late);
 }
 
 const FlatParameter& ParameterStore::Find(const std::string& name) const {
-  const std::vector<FlatParameter>& all = layout_.parameters();
-  const auto found = std::ranges::find_if(
-      all, [&name](const FlatParameter& each) { return each.spec.name == name; });
-  if (found == all.end()) throw std::logic_error("parameter " + name + ": not in this stage");
-  return *found;
-}
-
-bool ParameterStore::Has(const std::string& name) const {
-  return std::ranges::any_of(layout_.parameters(),
-                             [&](const FlatParameter& each) { return each.spec.name == name; });
+  const auto found = numbers_.find(name);
+  if (found == numbers_.end()) throw std::logic_error("parameter " + name + ": not on this rank");
+  return layout_.parameters()[found->second];
 }
 
 at::Tensor ParameterStore::ReadPart(const FlatBucket& bucket, const Interval& interval) const {

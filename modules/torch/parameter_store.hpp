@@ -6,6 +6,7 @@
 #include <memory>
 #include <string>
 #include <torch/types.h>
+#include <unordered_map>
 #include <vector>
 
 #include "modules/groups.hpp"
@@ -52,7 +53,7 @@ class ParameterStore {
   /// state. It requires grad when they train, and its .grad is preset, so that every use adds to it:
   /// by hand where the leaf is of a shorter type than the gradients.
   at::Tensor Leaf(const std::vector<std::string>& names) const;
-  bool Has(const std::string& name) const;
+  bool Has(const std::string& name) const { return numbers_.contains(name); }
   at::Tensor Leaf(const std::string& name) const { return Leaf(std::vector{name}); }
   /// Where this shard's part of a parameter begins in the whole, along dimension 0.
   std::int64_t FirstRow(const std::string& name) const { return Find(name).slice.offsets.at(0); }
@@ -117,6 +118,7 @@ class ParameterStore {
 
   Numerics numerics_;
   FlatLayout layout_;
+  std::unordered_map<std::string, std::size_t> numbers_;  ///< of parameters, by name
   ShardGroups groups_;
   at::Tensor frozen_;
   at::Tensor values_;   ///< of all that are read in the type of the state

@@ -9,7 +9,9 @@ enum class LibraryFault : std::uint8_t {
   kShortSums,     ///< adds products up in the type of their factors, as libtorch 1.13 may on a CPU
   kSecondUpdate,  ///< applies an update twice to the part of the state that this rank updates
   kStaleKeyValues,  ///< computes with keys and values that another rank sent in the exchange before
-  kJoinedSamples,   ///< lets the samples of a pass see each other, as one sequence
+  kSwappedExperts,  ///< gives the tokens of the first two experts of a rank to each other
+  kUnsharedBalance,  ///< balances experts by the tokens of a rank alone
+  kJoinedSamples,    ///< lets the samples of a pass see each other, as one sequence
 };
 
 /// While it lives, code on this thread has the fault.

@@ -125,8 +125,15 @@ struct Reference::State {
   reference::Parameters parameters;
   double gradient_norm = 0.0;
 
-  /// Runs every module once; returns the summed loss of all language models.
-  Tensor Forward(const Inputs& whole, LossSums& sums) const;
+  /// The losses of all language models.
+  struct Losses {
+    Tensor sum;        ///< over the tokens with a label
+    Tensor auxiliary;  ///< complete as it is
+  };
+
+  /// Runs every module once. `choices`: the experts of the run to follow in `step`; null: of none.
+  Losses Forward(const Inputs& whole, LossSums& sums, std::int64_t step = 0,
+                 ExpertChoices* choices = nullptr) const;
   /// Makes the adapters of `module` drop inputs in `step`. Without a step they drop nothing.
   void SetDropout(const ModuleConfig& module, const Inputs& whole,
                   std::optional<std::int64_t> step);
@@ -189,7 +196,9 @@ Tensor Reference::State::EncodeRows(const ModuleConfig& encoder, const Inputs& w
   return TorchKindOf(encoder).reference.encode({rounded, items.lengths}, encoder, parameters);
 }
 
-Tensor Reference::State::Forward(const Inputs& whole, LossSums& sums) const {
+Reference::State::Losses Reference::State::Forward(const Inputs& whole, LossSums& sums,
+                                                   std::int64_t step,
+                                                   ExpertChoices* choices) const {
   const Tensor tokens = AsTensor(whole.tokens, DType::kInt64, 2, "tokens");
   const Tensor labels = ReadPerToken(whole.labels, DType::kInt64, tokens, "labels");
   Tensor content;
@@ -202,7 +211,15 @@ Tensor Reference::State::Forward(const Inputs& whole, LossSums& sums) const {
       encoded[edge.from] = EncodeRows(reference::Source(config, edge), whole);
     }
   }
-  Tensor total = at::zeros({}, reference::TypeOf(config.run.precision));
+  reference::TextBatch batch{.tokens = tokens,
+                             .samples = whole.table.samples,
+                             .lengths = whole.table.lengths,
+                             .config = &config,
+                             .step = step,
+                             .choices = choices};
+  if (batch.lengths.empty()) batch.lengths = whole.table.rows;  // without padding
+  const Tensor zero = at::zeros({}, reference::TypeOf(config.run.precision));
+  Losses losses{zero, zero};
   for (const ModuleConfig& module : config.modules) {
     const auto make_logits = TorchKindOf(module).reference.logits;
     if (make_logits == nullptr) continue;
@@ -217,10 +234,11 @@ Tensor Reference::State::Forward(const Inputs& whole, LossSums& sums) const {
                         newline == parameters.end() ? Tensor() : newline->second.value, whole, edge,
                         tokens.numel()));
     }
-    const Tensor logits = make_logits(tokens, insertions, module, parameters);
-    total = total + CrossEntropy(logits, labels, content, sums);
+    const reference::TextOutput output = make_logits(batch, insertions, module, parameters);
+    losses.sum = losses.sum + CrossEntropy(output.logits, labels, content, sums);
+    if (output.auxiliary.defined()) losses.auxiliary = losses.auxiliary + output.auxiliary;
   }
-  return total;
+  return losses;
 }
 
 /// Moves the gradients out of the leaves; a leaf that the loss did not reach has a gradient of
@@ -278,11 +296,13 @@ Reference::~Reference() = default;
 Reference::Reference(Reference&&) noexcept = default;
 Reference& Reference::operator=(Reference&&) noexcept = default;
 
-LossSums Reference::Step(const Inputs& whole, double loss_scale, std::int64_t step) {
+LossSums Reference::Step(const Inputs& whole, double loss_scale, std::int64_t step,
+                         ExpertChoices* choices) {
   const c10::AutoGradMode graph(true);
   LossSums sums;
   for (const ModuleConfig& module : state_->config.modules) state_->SetDropout(module, whole, step);
-  const Tensor loss = state_->Forward(whole, sums) * loss_scale;
+  const State::Losses losses = state_->Forward(whole, sums, step, choices);
+  const Tensor loss = losses.sum * loss_scale + losses.auxiliary;
   if (loss.requires_grad()) loss.backward();  // not when everything is frozen
   state_->TakeGradients();
   state_->Update(step);

@@ -13,6 +13,8 @@
 
 namespace troupe {
 
+class ExpertChoices;
+
 /// The whole model of a Config (encoders, projectors, language models) and its AdamW state, in the
 /// run's precision. Where that is bfloat16: in float64, from items and parameters that are rounded
 /// to bfloat16 as the run's are, so that the two differ by what the run rounds after that and by
@@ -30,7 +32,9 @@ class Reference {
   /// filled. The gradients are those of the summed loss times `loss_scale` (1 / valid tokens);
   /// `step` counts from 0. Several language models add their losses and counts.
   /// Throws std::invalid_argument for inputs that are missing or do not fit together.
-  LossSums Step(const Inputs& whole, double loss_scale, std::int64_t step);
+  /// `choices`: the experts of a run to follow; null: of none.
+  LossSums Step(const Inputs& whole, double loss_scale, std::int64_t step,
+                ExpertChoices* choices = nullptr);
   /// The same sums without a step.
   LossSums Evaluate(const Inputs& whole);
 

@@ -6,10 +6,17 @@
 #include <cstdint>
 #include <string>
 #include <torch/types.h>
+#include <vector>
 
 #include "configs/config.hpp"
 #include "kinds/patch_encoder.hpp"
 #include "modules/torch/reference_parameters.hpp"
+
+namespace troupe {
+
+class ExpertChoices;
+
+}  // namespace troupe
 
 namespace troupe::reference {
 
@@ -38,6 +45,21 @@ at::Tensor Project(const at::Tensor& rows, const EdgeConfig& edge, const Paramet
 struct Insertion {
   at::Tensor rows;
   at::Tensor positions;
+};
+
+/// The texts of a global batch.
+struct TextBatch {
+  at::Tensor tokens;                  ///< [B, T] int64
+  std::vector<std::int64_t> samples;  ///< number of each in the global batch
+  std::vector<std::int64_t> lengths;  ///< tokens of each, without padding
+  const Config* config = nullptr;
+  std::int64_t step = 0;
+  ExpertChoices* choices = nullptr;  ///< of the run to follow; null: of none
+};
+
+struct TextOutput {
+  at::Tensor logits;     ///< [B * T, V]
+  at::Tensor auxiliary;  ///< a loss that is complete as it is; undefined if there is none
 };
 
 }  // namespace troupe::reference

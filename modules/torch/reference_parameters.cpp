@@ -30,15 +30,19 @@ void Maker::Add(const std::string& name, Traits traits, const Tensor& value,
   }
 }
 
-void Maker::Normal(const std::string& name, at::IntArrayRef shape, double std,
-                   Traits traits) const {
+void Maker::Normal(const std::string& name, at::IntArrayRef shape, double std, Traits traits,
+                   bool kept_exact) const {
   Tensor value = at::empty(shape, at::kDouble);
   const std::uint64_t key = ParameterKey(seed, name);
   double* elements = value.data_ptr<double>();
   for (std::int64_t i = 0; i < value.numel(); ++i) {
     elements[i] = static_cast<double>(NormalAt(key, static_cast<std::uint64_t>(i))) * std;
   }
-  Add(name, traits, value);
+  Add(name, traits, value, kept_exact);
+}
+
+void Maker::Exact(const std::string& name, at::IntArrayRef shape) const {
+  Normal(name, shape, 1.0 / std::sqrt(static_cast<double>(shape.back())), {}, /*kept_exact=*/true);
 }
 
 void Maker::Embedding(const std::string& name, at::IntArrayRef shape, Traits traits) const {

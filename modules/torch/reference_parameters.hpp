@@ -65,7 +65,10 @@ struct Maker {
   void Add(const std::string& name, Traits traits, const at::Tensor& value,
            bool kept_exact = false) const;
   /// Random values, which follow from the seed and the name.
-  void Normal(const std::string& name, at::IntArrayRef shape, double std, Traits traits = {}) const;
+  void Normal(const std::string& name, at::IntArrayRef shape, double std, Traits traits = {},
+              bool kept_exact = false) const;
+  /// Random values of standard deviation 1 / sqrt(last dimension) that are kept exact.
+  void Exact(const std::string& name, at::IntArrayRef shape) const;
   /// Of standard deviation 1 / sqrt(last dimension).
   void Embedding(const std::string& name, at::IntArrayRef shape,
                  Traits traits = {Trait::kEmbedding}) const;

@@ -4,6 +4,8 @@
 #include <map>
 #include <utility>
 
+#include "kinds/work.hpp"
+
 namespace troupe {
 namespace {
 
@@ -87,6 +89,21 @@ std::vector<std::int64_t> TokenPlaces::CountsOf(const at::Tensor& rows) const {
                      std::lower_bound(begin, end, slice.begin));
   }
   return counts;
+}
+
+std::vector<std::optional<TokenPlaces::Place>> TokenPlaces::RowsOfSlice(
+    const std::vector<std::int64_t>& lengths, int slices, int slice) const {
+  std::vector<std::optional<Place>> all;
+  for (std::size_t sample = 0; sample < lengths_.size(); ++sample) {
+    const std::int64_t length = lengths.empty() ? lengths_[sample] : lengths.at(sample);
+    for (const std::int64_t token : TokensOf(sample)) {
+      all.push_back(token < length ? std::optional(Place{sample, token}) : std::nullopt);
+    }
+  }
+  const auto each = static_cast<std::size_t>(CeilDivide(std::ssize(all), slices));
+  all.resize(each * static_cast<std::size_t>(slices));
+  const auto begin = all.begin() + static_cast<std::ptrdiff_t>(each) * slice;
+  return {begin, begin + static_cast<std::ptrdiff_t>(each)};
 }
 
 Interval TokenPlaces::SliceOf(int rank) const { return EqualPartOf(num_rows(), slices_, rank); }

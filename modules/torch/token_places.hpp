@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <torch/types.h>
 #include <vector>
@@ -33,6 +34,16 @@ class TokenPlaces {
   at::Tensor InSlice(const at::Tensor& rows) const;
   /// How many of `rows` [n] of the part, in ascending order, each rank along tp has.
   std::vector<std::int64_t> CountsOf(const at::Tensor& rows) const;
+  /// The place of a row: a sample of the microbatch, and a token of it.
+  struct Place {
+    std::size_t sample = 0;
+    std::int64_t token = 0;
+  };
+  /// Those of the rows of the part that rank `slice` of `slices` has, if each has equally many; none of
+  /// padding: of rows that make them equally many, and of tokens after the `lengths` of samples, unless these
+  /// are unknown.
+  std::vector<std::optional<Place>> RowsOfSlice(const std::vector<std::int64_t>& lengths,
+                                                int slices, int slice) const;
   /// The numbers of the part's tokens of a sample.
   std::vector<std::int64_t> TokensOf(std::size_t sample) const;
 

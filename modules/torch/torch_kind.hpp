@@ -10,6 +10,7 @@
 
 #include "configs/config.hpp"
 #include "modules/torch/context_group.hpp"
+#include "modules/torch/expert_group.hpp"
 #include "modules/torch/parameter_store.hpp"
 #include "modules/torch/reference_model.hpp"
 #include "modules/torch/stage_body.hpp"
@@ -44,7 +45,8 @@ class Encoder {
 /// The ranks with which a body computes.
 struct BodyGroups {
   TensorGroupPtr tensor;
-  ContextGroupPtr context;
+  ContextGroupPtr context = c10::make_intrusive<ContextGroup>();
+  ExpertGroupPtr expert = c10::make_intrusive<ExpertGroup>();
 };
 
 /// Stage `pp` of `module`; its parameters must be in `store`, which outlives the result.
@@ -95,8 +97,7 @@ struct KindPart {
   /// An encoder's rows [r, width]; `values` in the type that the reference computes in.
   at::Tensor (*encode)(const FieldTensors& items, const ModuleConfig& module,
                        const Parameters& w) = nullptr;
-  /// A language model's logits [B * T, V] of tokens [B, T].
-  at::Tensor (*logits)(const at::Tensor& tokens, const std::vector<Insertion>& insertions,
+  TextOutput (*logits)(const TextBatch& batch, const std::vector<Insertion>& insertions,
                        const ModuleConfig& module, const Parameters& w) = nullptr;
 };
 

@@ -45,7 +45,7 @@ std::vector<StateUse> UsesOf(TensorKind kind, const Numerics& numerics) {
 FlatLayout LayoutOf(const Config& config, const ShardAddress& shard) {
   const ModuleConfig& module = FindModule(config, shard.module);
   return {StageParameters(config, shard.module, shard.pp), shard, module.layout,
-          ShardingOf(config, module)};
+          ShardingsOf(config, module)};
 }
 
 bool SharesMemory(const at::Tensor& a, const at::Tensor& b) {
@@ -66,9 +66,12 @@ TorchStage::TorchStage(std::shared_ptr<const Config> config, const ShardAddress&
                                                      FindModule(*config_, shard.module).layout.sp)),
       context_group_(c10::make_intrusive<ContextGroup>(std::move(groups.context),
                                                        config_->schedule.context_exchange)),
+      expert_group_(c10::make_intrusive<ExpertGroup>(std::move(groups.expert),
+                                                     std::move(groups.balance),
+                                                     FindModule(*config_, shard.module).layout)),
       store_(LayoutOf(*config_, shard), config_->run.seed, numerics, std::move(groups)),
       offloaded_(MakeOffloaded(name_, FindModule(*config_, shard.module).offload, store_)),
-      body_(MakeBody(*config_, shard, store_, {tensor_group_, context_group_})) {
+      body_(MakeBody(*config_, shard, store_, {tensor_group_, context_group_, expert_group_})) {
   const ModuleConfig& module = FindModule(*config_, shard.module);
   has_loss_ = !module.model->emits_rows() && shard.pp + 1 == module.num_stages();
 }

@@ -12,6 +12,7 @@
 #include "modules/stage_program.hpp"
 #include "modules/torch/context_group.hpp"
 #include "modules/torch/deferred_weights.hpp"
+#include "modules/torch/expert_group.hpp"
 #include "modules/torch/numerics.hpp"
 #include "modules/torch/offload.hpp"
 #include "modules/torch/parameter_store.hpp"
@@ -72,6 +73,7 @@ class TorchStage : public StageProgram {
   Numerics numerics_;
   TensorGroupPtr tensor_group_;
   ContextGroupPtr context_group_;
+  ExpertGroupPtr expert_group_;
   ParameterStore store_;
   OffloadedState offloaded_;
   std::unique_ptr<StageBody> body_;

@@ -18,7 +18,9 @@ class CountingSource : public InputSource {
   std::shared_ptr<const Inputs> Load(const std::string&, int, const Round&, std::int64_t) override {
     throw std::logic_error("a director loads nothing");
   }
-  std::int64_t CountValidTokens(const Round& round) override { return 4 * (round.number + 1); }
+  RoundCounts Count(const Round& round) override {
+    return {.labels = 4 * (round.number + 1), .tokens = 8, .samples = 2};
+  }
 };
 
 /// Keeps what it is shown. With an `error`, throws it at the end of a round.

@@ -22,7 +22,7 @@ class LoggedSource : public InputSource {
     inputs->num_tokens = 100 * round.number + unit;
     return inputs;
   }
-  std::int64_t CountValidTokens(const Round&) override { return 1; }
+  RoundCounts Count(const Round&) override { return {1, 1, 1}; }
   std::vector<std::string> NamesOf(const std::string&, int, const Round& round,
                                    std::int64_t unit) const override {
     return {std::to_string(round.number) + "/" + std::to_string(unit)};

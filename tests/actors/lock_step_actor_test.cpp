@@ -13,7 +13,8 @@ namespace {
 /// A lock step over ranks 3, 5 and 7.
 class LockStepFixture : public ActorFixture {
  public:
-  void Open(const std::map<int, LockStepOrder>& orders = {}) {
+  void Open(const std::map<int, LockStepOrder>& orders = {},
+            const std::map<std::pair<int, int>, LockStepReplicas>& replicas = {}) {
     LockStepConfig config;
     for (const int rank : {3, 5, 7}) {
       Probe& probe = AddProbe("device " + std::to_string(rank));
@@ -21,6 +22,7 @@ class LockStepFixture : public ActorFixture {
       config.devices[rank] = probe.As<Device>();
     }
     config.orders = orders;
+    config.replicas = replicas;
     lock_step = Spawn(RunLockStep, std::move(config));
   }
   auto Forward(int stage, std::int64_t unit, const std::vector<int>& ranks, bool train = true) {
@@ -110,6 +112,36 @@ TEST_CASE_METHOD(LockStepFixture, "a set without parts is answered at once",
   Open();
   CHECK(Reduce(0, 0, {})->answers.size() == 1);
   CHECK(TakeLog().empty());
+}
+
+/// Ranks 3 and 7 are the first ones of two replicas of stage 2 that share experts.
+std::map<std::pair<int, int>, LockStepReplicas> TwoReplicas() {
+  const auto stage = [](int replica) {
+    return ActorId{.kind = ActorKind::kStage, .stage = 2, .replica = replica, .of = "language.s2"};
+  };
+  const LockStepReplicas both{{3, 7}, {stage(0), stage(1)}};
+  return {{{2, 3}, both}, {{2, 7}, both}};
+}
+
+TEST_CASE_METHOD(LockStepFixture,
+                 "replicas that share experts run a pass when all of them have come to it",
+                 "[actors][lock_step]") {
+  Open({}, TwoReplicas());
+  Forward(2, 8, {3, 5});
+  Reduce(1, 0, {3});  // nothing else waits
+  CHECK(TakeLog() == ProbeLog{"device 3: ReduceGradients"});
+  Forward(2, 9, {7});  // another pass
+  CHECK(TakeLog().empty());
+  const auto answered = Forward(2, 8, {7}, /*train=*/true);
+  CHECK(TakeLog() ==
+        ProbeLog{"device 3: RunForward 8", "device 5: RunForward 8", "device 7: RunForward 8"});
+  Give<RunForward>(*devices[7], ForwardDone{});
+  CHECK(answered->answers.size() == 1);
+  Backward(2, 9, {3, 5});  // not the forward of that unit
+  CHECK(TakeLog().empty());
+  Forward(2, 9, {3, 5}, /*train=*/false);
+  CHECK(TakeLog() ==
+        ProbeLog{"device 3: RunForward 9", "device 5: RunForward 9", "device 7: RunForward 9"});
 }
 
 TEST_CASE_METHOD(LockStepFixture, "a pass is held back until its turn in the order of its rank",

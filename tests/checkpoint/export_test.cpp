@@ -119,8 +119,9 @@ TEST_CASE("an untrained whole model comes out as it came in, its file included",
 }
 
 TEST_CASE("a family alone comes out as it came in", "[export]") {
-  const std::string family = GENERATE("llama", "llama_tied", "llama_biased", "llama_linear",
-                                      "llama3", "mistral", "qwen2", "qwen3");
+  const std::string family =
+      GENERATE("llama", "llama_tied", "llama_biased", "llama_linear", "llama3", "mistral", "qwen2",
+               "qwen3", "mixtral", "qwen2_moe", "qwen3_moe");
   INFO(family);
   const ScratchFolder scratch;
   Export(scratch, Load(scratch,

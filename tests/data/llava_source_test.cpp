@@ -222,8 +222,8 @@ TEST_CASE("the valid tokens of a round are those its shards hold", "[data]") {
         expected += size - std::count(labels, labels + size, -100);
       }
     }
-    CHECK(source.CountValidTokens(round) == expected);
-    CHECK(source.CountValidTokens(round) == expected);
+    CHECK(source.Count(round).labels == expected);
+    CHECK(source.Count(round).labels == expected);
     CHECK(expected > 0);
   }
 }
@@ -297,7 +297,7 @@ TEST_CASE("the shapes of a round's samples add up to what its shards hold", "[da
     images += shape.lengths.at("vision");
   }
   CHECK(tokens == whole.num_tokens);
-  CHECK(labels == source.CountValidTokens(TrainRound(2)));
+  CHECK(labels == source.Count(TrainRound(2)).labels);
   CHECK(images == std::ssize(whole.fields.at("vision").lengths));
 }
 
@@ -309,7 +309,7 @@ TEST_CASE("many threads may load at once", "[data]") {
   for (std::size_t thread = 0; thread < agreed.size(); ++thread) {
     threads.emplace_back([&, thread] {
       for (std::int64_t step = 0; step < 5; ++step) {
-        source.CountValidTokens(TrainRound(step));
+        source.Count(TrainRound(step)).labels;
         const auto inputs =
             source.Load("language", static_cast<int>(thread % 2), TrainRound(step), 0);
         agreed[thread] +=

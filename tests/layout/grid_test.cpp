@@ -128,6 +128,19 @@ TEST_CASE("layouts are written by their sizes above 1", "[layout]") {
   CHECK(ToString(Layout{.tp = 2, .cp = 3, .pp = 4, .dp = 5, .ep = 6}) == "tp2 cp3 pp4 dp5 ep6");
 }
 
+TEST_CASE("experts divide the ranks of a stage again, neighbours first", "[layout]") {
+  const Layout layout{.tp = 2, .cp = 2, .pp = 3, .dp = 3, .ep = 2, .etp = 2};
+  CHECK(layout.expert_holders() == 3);
+  CHECK(layout.lock_step_replicas() == 1);
+  for (int rank = 0; rank < layout.stage_ranks(); ++rank) {
+    const Coordinates at = layout.AtStageRank(rank, 1);
+    CHECK(layout.StageRankOf(at) == rank);
+    CHECK(layout.ExpertsAt(at) == ExpertCoordinates{rank % 2, rank / 2 % 2, rank / 4});
+  }
+  CHECK(Layout{.tp = 2, .dp = 4, .ep = 4}.lock_step_replicas() == 2);
+  CHECK(ToString(Layout{.dp = 4, .ep = 2, .etp = 2}) == "dp4 ep2 etp2");
+}
+
 TEST_CASE("impossible layouts are refused with the number that is wrong", "[layout]") {
   CheckRefused({.tp = 0}, {0}, "tp is 0, expected at least 1");
   CheckRefused({.pp = -2}, {0}, "pp is -2, expected at least 1");
@@ -137,7 +150,10 @@ TEST_CASE("impossible layouts are refused with the number that is wrong", "[layo
   CheckRefused({}, {}, "layout tp 1 x cp 1 x pp 1 x dp 1 needs 1 ranks, but 0 are listed");
   CheckRefused({.dp = 3}, {5, 4, 5}, "rank 5 is listed twice");
   CheckRefused({.dp = 2}, {-1, 0}, "rank -1 is negative");
-  CheckRefused({.tp = 2, .dp = 2, .ep = 3}, Iota(4), "ep 3 does not divide tp*cp*dp = 4");
+  CheckRefused({.tp = 2, .dp = 2, .ep = 3}, Iota(4), "ep*etp = 3 does not divide tp*cp*dp = 4");
+  CheckRefused({.tp = 2, .dp = 2, .etp = 8}, Iota(4), "ep*etp = 8 does not divide tp*cp*dp = 4");
+  CheckRefused({.tp = 6, .dp = 2, .ep = 4}, Iota(12),
+               "ep*etp = 4 is neither a multiple nor a divisor of tp*cp = 6");
   const Layout huge{.tp = 1 << 30, .cp = 1 << 30, .pp = 1 << 30, .dp = 1 << 30, .ep = 1};
   CHECK_THROWS_WITH(Grid(huge, {0}), Catch::Contains("needs more than 2^64 ranks"));
   const Layout wraps{.tp = 1 << 16, .cp = 1 << 16, .pp = 1, .dp = 1, .ep = 1};

@@ -1,5 +1,6 @@
 #include "modules/groups.hpp"
 
+#include <functional>
 #include <numeric>
 #include <thread>
 #include <vector>
@@ -15,10 +16,12 @@ namespace {
 /// The language model of the small configuration in a layout, all shards with their groups.
 class Shards {
  public:
-  explicit Shards(Layout layout, bool tied_head = false) {
+  explicit Shards(Layout layout, bool tied_head = false, Balance balance = Balance::kSample) {
     Config config = SmallModulesConfig();
     ModuleConfig& language = config.modules[2];
     language.layout = layout;
+    language.moe.balance = balance;
+    if (layout.ep * layout.etp > 1) language.As<LlamaConfig>().experts.count = 8;
     language.As<LlamaConfig>().tied_head = tied_head;
     language.ranks.resize(static_cast<std::size_t>(layout.num_ranks()));
     std::iota(language.ranks.begin(), language.ranks.end(), 1);
@@ -35,13 +38,14 @@ class Shards {
   }
 
   /// Every shard puts 2^i into one kind of group; returns what each got: who was in it, as bits.
-  std::vector<std::int64_t> Members(std::unique_ptr<Communicator> ShardGroups::*kind) {
+  template <class View>
+  std::vector<std::int64_t> Members(View kind) {
     std::vector<std::int64_t> sums(groups_.size());
     std::vector<std::thread> threads;
     for (std::size_t i = 0; i < groups_.size(); ++i) {
       threads.emplace_back([&, i] {
         auto value = static_cast<double>(std::int64_t{1} << i);
-        (groups_[i].*kind)->AllReduce(&value, 1, DType::kFloat64, ReduceOp::kSum);
+        std::invoke(kind, groups_[i])->AllReduce(&value, 1, DType::kFloat64, ReduceOp::kSum);
         sums[i] = static_cast<std::int64_t>(value);
       });
     }
@@ -60,18 +64,31 @@ class Shards {
 
 using Bits = std::vector<std::int64_t>;
 
+std::unique_ptr<Communicator>& DataOf(ShardGroups& groups) { return groups.others.data; }
+std::unique_ptr<Communicator>& ExpertDataOf(ShardGroups& groups) { return groups.experts.data; }
+
 TEST_CASE("tensor and data groups join the shards that differ in that coordinate alone",
           "[modules]") {
   Shards shards({.tp = 2, .pp = 2, .dp = 2});  // bit = pp * 4 + dp * 2 + tp
   CHECK(shards.Members(&ShardGroups::tensor) == Bits{3, 3, 12, 12, 48, 48, 192, 192});
-  CHECK(shards.Members(&ShardGroups::data) == Bits{5, 10, 5, 10, 80, 160, 80, 160});
+  CHECK(shards.Members(DataOf) == Bits{5, 10, 5, 10, 80, 160, 80, 160});
+}
+
+TEST_CASE("ranks that have all experts together are neighbours, whatever the replicas",
+          "[modules]") {
+  Shards shards({.tp = 2, .dp = 4, .ep = 2, .etp = 2});  // bit = dp * 2 + tp
+  CHECK(shards.Members(&ShardGroups::expert) == Bits{15, 15, 15, 15, 240, 240, 240, 240});
+  CHECK(shards.Members(ExpertDataOf) == Bits{17, 34, 68, 136, 17, 34, 68, 136});
+  CHECK(shards.Members(&ShardGroups::balance) == Bits{3, 3, 12, 12, 48, 48, 192, 192});
+  Shards joint({.tp = 2, .dp = 4, .ep = 4}, false, Balance::kMicrobatch);
+  CHECK(joint.Members(&ShardGroups::balance) == Bits{15, 15, 15, 15, 240, 240, 240, 240});
 }
 
 TEST_CASE("a member's place in its group is its coordinate", "[modules]") {
   Shards shards({.tp = 4, .dp = 2});
   for (std::size_t i = 0; i < shards.size(); ++i) {
     CHECK(shards[i].tensor->rank() == shards.address(i).tp);
-    CHECK(shards[i].data->rank() == shards.address(i).dp);
+    CHECK(shards[i].others.data->rank() == shards.address(i).dp);
     CHECK(shards[i].key_value->rank() == shards.address(i).tp % 2);
   }
 }

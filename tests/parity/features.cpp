@@ -28,12 +28,28 @@ void AddSizes(const ModuleConfig& module, Features& features) {
   }
 }
 
+void AddExperts(const ModuleConfig& module, const ExpertsConfig& experts, Features& features) {
+  features.insert("ep " + std::to_string(module.layout.ep));
+  features.insert("etp " + std::to_string(module.layout.etp));
+  features.insert("experts with tp " + std::to_string(module.layout.tp));
+  features.insert(module.moe.balance == Balance::kSample ? "balanced by sample"
+                                                         : "balanced by microbatch");
+  features.insert(experts.softmax == RouterSoftmax::kBefore ? "softmax before the choice"
+                                                            : "softmax after the choice");
+  if (experts.shared_hidden > 0) features.insert("shared expert");
+  if (experts.every > 1) features.insert("layers with and without experts");
+  if (module.layout.lock_step_replicas() > 1) features.insert("replicas in lock step");
+}
+
 void AddModule(const Config& config, const ModuleConfig& module, Features& features) {
   if (!module.inline_in) AddSizes(module, features);
-  const StateSharding sharding = ShardingOf(config, module);
+  const StateSharding sharding = ShardingsOf(config, module).others;
   if (sharding.shards > 1) {
     features.insert("sharded states");
     if (sharding.instances > 1) features.insert("sharded states of instances");
+    if (module.model->num_experts() > 0 && ShardingsOf(config, module).experts.shards > 1) {
+      features.insert("sharded states of experts");
+    }
     if (module.offload != Offload::kNone) features.insert("sharded states offloaded");
   }
   const auto* const vit = dynamic_cast<const VitConfig*>(&*module.model);
@@ -47,6 +63,7 @@ void AddModule(const Config& config, const ModuleConfig& module, Features& featu
     features.insert(module.layout.pp > 1 ? "tied head over stages" : "tied head");
   }
   if (config.edges.empty()) features.insert("no encoder");
+  if (llama->experts.count > 0) AddExperts(module, llama->experts, features);
 }
 
 void AddFrozen(const Config& config, const EdgeConfig& edge, Features& features) {

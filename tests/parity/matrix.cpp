@@ -380,7 +380,8 @@ Setups Matrix() {
   for (const Setups& part :
        {Cuts(), Fans(), Models(), Freezing(), Arrangements(), Sharing(), Inlined(), Pairs(),
         Schedules(), Recomputation(), Offloading(), Recipes(), WithAdapters(), WithTiles(),
-        WithShardedStates(), WithoutSequenceParallel(), WithContextParallel(), WithPacks()}) {
+        WithShardedStates(), WithoutSequenceParallel(), WithContextParallel(), WithPacks(),
+        WithExperts()}) {
     all.insert(all.end(), part.begin(), part.end());
   }
   return all;

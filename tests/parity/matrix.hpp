@@ -14,6 +14,8 @@ Setups WithoutSequenceParallel();
 Setups WithContextParallel();
 Setups WithPacks();
 Setups WithShardedStates();
+// matrix_experts.cpp
+Setups WithExperts();
 
 /// All of them, on at most 8 ranks each.
 Setups Matrix();

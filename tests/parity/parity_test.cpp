@@ -155,6 +155,12 @@ TEST_CASE("packs have the gradients of samples one by one", "[parity][.packs]") 
       [](const Setup& setup) { return setup.name().find("packs") != std::string::npos; });
 }
 
+TEST_CASE("experts that are divided over ranks have the gradients of all of them in one place",
+          "[parity][.experts]") {
+  CheckInAllPrecisions(
+      [](const Setup& setup) { return setup.config().Find("language")->model->num_experts() > 0; });
+}
+
 TEST_CASE("every layout of the matrix has the gradients of the unsharded model", "[parity][slow]") {
   CheckInAllPrecisions([](const Setup&) { return true; });
 }

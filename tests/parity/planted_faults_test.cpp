@@ -346,6 +346,29 @@ TEST_CASE("a pack whose samples see each other breaks the proof", "[parity][faul
   CHECK(ModulesAtFault(outcome.proof, "gradient") == kEverything);
 }
 
+TEST_CASE("experts that get each other's tokens break the proof", "[parity][faults]") {
+  const Setup setup = Setup(Disjoint(), {.tp = 2, .dp = 2, .ep = 2}).Experts(4);
+  CHECK(ProveWith<Decorator>(setup, "language", 0, 1).proof.Objection() == "");
+  const Outcome outcome =
+      ProveWith<FaultyForward<LibraryFault::kSwappedExperts>>(setup, "language", 0, 1);
+  CHECK(outcome.times > 0);
+  CHECK(outcome.proof.failure == "");
+  CHECK(ModulesAtFault(outcome.proof, "gradient") == kEverything);
+}
+
+TEST_CASE("a load that is balanced by the tokens of a rank alone breaks the proof",
+          "[parity][faults]") {
+  // Ranks along tp share a sample.
+  Setup setup = Setup(Disjoint(), {.tp = 2, .dp = 2, .ep = 2}).Samples(3).Experts(4);
+  if (GENERATE(false, true)) setup.BalancedByMicrobatch();
+  const Outcome outcome =
+      ProveWith<FaultyForward<LibraryFault::kUnsharedBalance>>(setup, "language", 0, 1);
+  CHECK(outcome.times > 0);
+  CHECK(outcome.proof.failure == "");
+  CHECK(ModulesAtFault(outcome.proof, "gradient") == kEverything);
+  CHECK(Names(outcome.proof, "gradient", "language.layers.0.mlp.gate.weight"));
+}
+
 TEST_CASE("an update that is applied twice is found in its module only", "[parity][faults]") {
   const Setup setup(Disjoint({.dp = 2}), {.tp = 2, .pp = 2});
   const Outcome outcome = ProveWith<UpdateTwice>(setup, "language", 1, 0);

@@ -136,6 +136,30 @@ Setup& Setup::Note(const std::string& note) {
   return *this;
 }
 
+Setup& Setup::Experts(std::int64_t count, std::int64_t per_token) {
+  ModuleConfig& language = Module("language");
+  language.As<LlamaConfig>().experts = {.count = count, .per_token = per_token, .hidden = 12};
+  language.moe = {.balance = Balance::kSample, .balance_coefficient = 0.3, .z_coefficient = 0.05};
+  return Note(std::to_string(per_token) + " of " + std::to_string(count) + " experts");
+}
+
+Setup& Setup::SharedExpert() {
+  ExpertsConfig& experts = Module("language").As<LlamaConfig>().experts;
+  experts.shared_hidden = 18;
+  experts.softmax = RouterSoftmax::kBefore;
+  return Note("shared expert");
+}
+
+Setup& Setup::ExpertsEvery(std::int64_t layers) {
+  Module("language").As<LlamaConfig>().experts.every = layers;
+  return Note("in each layer " + std::to_string(layers));
+}
+
+Setup& Setup::BalancedByMicrobatch() {
+  Module("language").moe.balance = Balance::kMicrobatch;
+  return Note("balanced by microbatch");
+}
+
 Setup& Setup::Recipe() {
   OptimizerConfig& optimizer = config_.optimizer;
   optimizer.schedule = RateSchedule::kLinear;

@@ -41,6 +41,12 @@ class Setup {
   Setup& Sharded(const std::string& module, std::int64_t instances = 1);
   /// Samples share rows, as many as fit into the context, of windows of that many.
   Setup& Packed(std::int64_t window = 16);
+  /// The layers of the language model have experts, 12 wide, whose loads are balanced by sample.
+  Setup& Experts(std::int64_t count, std::int64_t per_token = 2);
+  /// And one for all tokens; the router's softmax comes before its choice.
+  Setup& SharedExpert();
+  Setup& ExpertsEvery(std::int64_t layers);
+  Setup& BalancedByMicrobatch();
   /// Ranks along cp gather keys and values at once.
   Setup& Gathered();
   /// Rows between the linear layers of a module are not cut over tp.

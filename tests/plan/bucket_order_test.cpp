@@ -15,7 +15,7 @@ namespace {
 FlatLayout ThreeParts() {
   Config config = SmallModulesConfig();
   for (const std::size_t encoder : {0, 1}) config.modules[encoder].inline_in = "language";
-  return {StageParameters(config, "language", 0), {.module = "language"}, {.dp = 2}, {2, 1}};
+  return {StageParameters(config, "language", 0), {.module = "language"}, {.dp = 2}, {{2, 1}, {}}};
 }
 
 using Buckets = std::vector<std::size_t>;

@@ -1,10 +1,13 @@
 #include "plan/flat_layout.hpp"
 
 #include <algorithm>
+#include <map>
 #include <set>
 
 #include <catch2/catch.hpp>
 
+#include "kinds/llama.hpp"
+#include "plan/optimizer_settings.hpp"
 #include "tests/plan/small_config.hpp"
 
 namespace troupe {
@@ -16,7 +19,7 @@ FlatLayout LayoutOf(const Config& config, const std::string& module, int pp, int
   return {StageParameters(config, module, pp),
           {.module = module, .pp = pp, .dp = dp},
           own.layout,
-          sharding};
+          {sharding, {}}};
 }
 
 }  // namespace
@@ -93,6 +96,49 @@ TEST_CASE("an element is reported by one replica, and by the same one of every i
   CHECK(reported == sizes);
   for (auto& [name, size] : sizes) size *= 2;
   CHECK(held == sizes);
+}
+
+TEST_CASE("a rank has its experts, and their own holders divide them") {
+  Config config = SmallModulesConfig();
+  ModuleConfig& language = config.modules[2];
+  language.layout = {.tp = 2, .dp = 4, .ep = 2, .etp = 2};
+  language.As<LlamaConfig>().experts = {.count = 6, .per_token = 2, .hidden = 10};
+  config.optimizer.shard = OptimizerShard::kData;
+  const auto specs = StageParameters(config, "language", 0);
+  const StateShardings shardings = ShardingsOf(config, language);
+  CHECK(shardings.others.shards == 4);
+  CHECK(shardings.experts.shards == 2);
+  std::map<std::string, std::set<std::int64_t>> reported;  // elements, by parameter
+  for (int dp = 0; dp < 4; ++dp) {
+    for (int tp = 0; tp < 2; ++tp) {
+      const FlatLayout flat(specs, {.module = "language", .dp = dp, .tp = tp}, language.layout,
+                            shardings);
+      for (const FlatParameter& parameter : flat.parameters()) {
+        const bool expert = parameter.spec.expert.has_value();
+        const FlatBucket& bucket = flat.buckets()[parameter.bucket];
+        CHECK(bucket.key.expert == expert);
+        if (!expert) continue;
+        // Stage rank 2 dp + tp: etp varies fastest, then ep.
+        CHECK(parameter.spec.expert->number / 3 == dp % 2);
+        CHECK(bucket.all.size() == 2 * bucket.own.size());
+        const bool rows = parameter.spec.cut == Cut::kRows;
+        CHECK(parameter.slice.shape[rows ? 0 : 1] == 5);
+        CHECK(parameter.slice.offsets[rows ? 0 : 1] == 5 * tp);
+        if (!flat.ReportsOwn(parameter)) continue;
+        const Interval own = flat.OwnOf(parameter);
+        for (std::int64_t i = own.begin; i < own.end; ++i) {
+          CHECK(reported[parameter.spec.name].insert(1000 * tp + i - parameter.offset).second);
+        }
+      }
+    }
+  }
+  std::int64_t experts = 0;
+  for (const ParameterSpec& spec : specs) {
+    if (!spec.expert) continue;
+    ++experts;
+    CHECK(std::ssize(reported[spec.name]) == spec.num_elements());
+  }
+  CHECK(experts == 18 * language.As<LlamaConfig>().layers);
 }
 
 }  // namespace troupe

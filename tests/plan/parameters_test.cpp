@@ -112,7 +112,7 @@ TEST_CASE("the slices of all ranks cover each parameter, each element owned once
     const std::int64_t columns = spec.shape.size() > 1 ? spec.shape[1] : 1;
     std::vector<int> owned(static_cast<std::size_t>(spec.num_elements()), 0);
     for (int rank = 0; rank < tp; ++rank) {
-      const ParameterSlice slice = SliceOf(spec, rank, tp);
+      const ParameterSlice slice = *SliceOf(spec, {.tp = tp}, {.tp = rank});
       if (!slice.owner) continue;
       const std::int64_t width = slice.shape.size() > 1 ? slice.shape[1] : 1;
       const std::int64_t left = slice.shape.size() > 1 ? slice.offsets[1] : 0;
@@ -131,12 +131,12 @@ TEST_CASE("ranks beyond the key/value heads share a head and one of them owns it
   const ParameterSpec& key = FindSpec(specs, "language.layers.0.self_attn.k_proj.weight");
   const std::vector<std::int64_t> offsets = {0, 0, 0, 0, 2, 2, 2, 2};
   for (int rank = 0; rank < 8; ++rank) {
-    const ParameterSlice slice = SliceOf(key, rank, 8);
+    const ParameterSlice slice = *SliceOf(key, {.tp = 8}, {.tp = rank});
     CHECK(slice.shape == Shape{2, 16});
     CHECK(slice.offsets[0] == offsets[static_cast<std::size_t>(rank)]);
     CHECK(slice.owner == (rank % 4 == 0));
   }
-  CHECK_THROWS_WITH(SliceOf(key, 0, 3),
+  CHECK_THROWS_WITH(SliceOf(key, {.tp = 3}, {}),
                     "language.layers.0.self_attn.k_proj.weight: 2 key/value heads cannot be shared "
                     "by tp 3");
 }

@@ -113,6 +113,34 @@ TEST_CASE("zb-h1 takes the backward that is there where the forward may lack roo
   CHECK(NextPass(c, rule) == Pass{PassKind::kForward, 2});
 }
 
+TEST_CASE("a fixed 1f1b runs one order, whatever has arrived", "[schedule]") {
+  const StageRule rule{.limit = 2, .fixed = true};
+  StageCounters c = Running(1, 0);
+  c.activations = 1;
+  c.gradients = 1;
+  CHECK_FALSE(NextPass(c, rule));  // the second forward is due
+  c.activations = 4;
+  CHECK(NextPass(c, rule) == Pass{PassKind::kForward, 1});
+  c.forwards = 2;
+  CHECK(NextPass(c, rule) == Pass{PassKind::kBackward, 0});
+  c.gradients = 0;
+  CHECK_FALSE(NextPass(c, rule));
+  c.gradients = c.backwards = 1;
+  CHECK(NextPass(c, rule) == Pass{PassKind::kForward, 2});
+}
+
+TEST_CASE("a fixed order empties a window before the next one may arrive", "[schedule]") {
+  const StageRule rule{.limit = 4, .fixed = true, .window = 2};
+  StageCounters c = Running(2, 0);
+  c.activations = 3;
+  c.gradients = 1;
+  CHECK(NextPass(c, rule) == Pass{PassKind::kBackward, 0});
+  c.backwards = 1;
+  CHECK_FALSE(NextPass(c, rule));
+  c.gradients = c.backwards = 2;
+  CHECK(NextPass(c, rule) == Pass{PassKind::kForward, 2});
+}
+
 TEST_CASE("zb-h1 leaves no weights to the next round", "[schedule]") {
   const StageRule rule{
       .kind = RuleKind::kZbH1, .limit = 2, .weight_limit = 4, .splits_backward = true};

@@ -65,7 +65,8 @@ Values Expected::Of(const Config& config, const std::string& kind, const Values&
     const std::string part = name.substr(0, name.find('.'));
     const std::string rest = name.substr(part.size() + 1);
     if (const ModuleConfig* const module = config.Find(part)) {
-      found[name] = Numbers(kind + "/" + NameIn(*FindNames(module->model.kind(), has), rest));
+      const std::string foreign = NameIn(*FindNames(module->model.kind(), has), rest);
+      found[name] = Numbers(kind + "/" + SpelledFor(*module->model, foreign));
       continue;
     }
     const EdgeConfig& edge = *std::ranges::find(config.edges, part, ProjectorName);

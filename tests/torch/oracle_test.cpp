@@ -2,6 +2,7 @@
 // float64.
 #include "tests/torch/oracle.hpp"
 
+#include <algorithm>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -9,6 +10,7 @@
 
 #include <catch2/catch.hpp>
 
+#include "modules/torch/expert_choices.hpp"
 #include "tests/data/scratch_folder.hpp"
 
 namespace troupe::oracle {
@@ -52,6 +54,66 @@ TEST_CASE("language models have the loss and the gradients of transformers, and 
                      Layout{.tp = 4, .pp = 2}));
   const Expected expected(family);
   CheckTrains(config, InputsOf(family), expected);
+}
+
+constexpr const char* kAlone =
+    "cluster.ranks = 1\n[modules.language]\nweights = \"hf:FAMILY\"\nranks = \"0\"";
+
+TEST_CASE(
+    "models with experts have the loss and the gradients of transformers, and train like them",
+    "[torch][oracle][experts]") {
+  const char* const family = GENERATE("mixtral", "qwen2_moe", "qwen3_moe");
+  INFO(family);
+  Config config = Load(family, kAlone);
+  ModuleOf(config, "language").moe.balance_coefficient = 0.0;  // as transformers, unless asked
+  SetLayout(config, "language",
+            GENERATE(Layout{}, Layout{.tp = 4, .ep = 4}, Layout{.tp = 2, .pp = 2, .ep = 2},
+                     Layout{.tp = 4, .ep = 2, .etp = 2}, Layout{.tp = 2, .etp = 2, .sp = false}));
+  CheckTrains(config, InputsOf(family), Expected(family));
+}
+
+TEST_CASE(
+    "balanced by microbatch, one stage has the gradients of the auxiliary loss of transformers",
+    "[torch][oracle][experts]") {
+  const char* const family = GENERATE("mixtral", "qwen2_moe", "qwen3_moe");
+  INFO(family);
+  Config config = Load(family, kAlone);
+  ModuleConfig& module = ModuleOf(config, "language");
+  module.moe = {.balance = Balance::kMicrobatch, .balance_coefficient = 3.0};
+  SetLayout(config, "language", GENERATE(Layout{}, Layout{.tp = 4, .ep = 4}, Layout{.tp = 2}));
+  Job job(config);
+  ReadAllWeights(job, config);
+  job.Train({InputsOf(family)}, 1.0);
+  job.ReduceGradients();
+  const Values gradients = job.Tensors(TensorKind::kGradient);
+  CHECK(Difference(Expected(family).Of(config, "balanced", gradients), gradients) < kExact);
+}
+
+TEST_CASE("a rank whose experts no token chose takes part like the others",
+          "[torch][oracle][experts]") {
+  Config config = Load("qwen2_moe", kAlone);
+  SetLayout(config, "language", {.tp = 4, .ep = 4});
+  ExpertChoices choices;
+  Job job(config);
+  ReadAllWeights(job, config);
+  {
+    const RecordExpertChoices recording(choices);
+    job.Train({InputsOf("qwen2_moe")}, 1.0);
+  }
+  std::vector<int> tokens(4);
+  for (std::int64_t i = 0; i < 3 * 21; ++i) {
+    const RoutedToken name{.module = "language", .layer = 1, .sample = i / 21, .token = i % 21};
+    for (const std::int64_t expert : choices.Follow(name, {})) {
+      ++tokens[static_cast<std::size_t>(expert)];
+    }
+  }
+  CHECK(tokens[0] + tokens[1] + tokens[2] == 3 * 21 * 2);
+  CHECK(tokens[3] == 0);
+  job.ReduceGradients();
+  for (const auto& [name, values] : job.Tensors(TensorKind::kGradient)) {
+    if (!name.starts_with("language.layers.1.mlp.experts.3.")) continue;
+    CHECK(std::ranges::all_of(values, [](double value) { return value == 0.0; }));
+  }
 }
 
 constexpr const char* kWhole =

@@ -17,8 +17,10 @@ from safetensors.torch import save_file
 from steps import five_steps, sum_of_losses
 from transformers import (CLIPVisionConfig, CLIPVisionModel, LlamaConfig, LlamaForCausalLM,
                           LlavaConfig, LlavaForConditionalGeneration, LlavaNextConfig,
-                          LlavaNextForConditionalGeneration, MistralConfig, MistralForCausalLM, Qwen2Config, Qwen2ForCausalLM, Qwen3Config,
-                          Qwen3ForCausalLM, SiglipVisionConfig, SiglipVisionModel, __version__)
+                          LlavaNextForConditionalGeneration, MistralConfig, MistralForCausalLM, MixtralConfig,
+                          MixtralForCausalLM, Qwen2Config, Qwen2ForCausalLM, Qwen2MoeConfig,
+                          Qwen2MoeForCausalLM, Qwen3Config, Qwen3ForCausalLM, Qwen3MoeConfig,
+                          Qwen3MoeForCausalLM, SiglipVisionConfig, SiglipVisionModel, __version__)
 
 TEXT = dict(vocab_size=32, hidden_size=16, intermediate_size=12, num_hidden_layers=2,
             num_attention_heads=4, num_key_value_heads=2, max_position_embeddings=128,
@@ -42,6 +44,15 @@ LANGUAGE = {
     "qwen2": (Qwen2ForCausalLM, Qwen2Config(**TEXT)),
     "qwen3": (Qwen3ForCausalLM, Qwen3Config(**TEXT, head_dim=8)),
 }
+EXPERTS = dict(num_experts=4, num_experts_per_tok=2, moe_intermediate_size=8)
+MOE = {
+    "mixtral": (MixtralForCausalLM, MixtralConfig(**TEXT, num_local_experts=4)),
+    "qwen2_moe": (Qwen2MoeForCausalLM, Qwen2MoeConfig(
+        **TEXT, **EXPERTS, shared_expert_intermediate_size=20)),
+    "qwen3_moe": (Qwen3MoeForCausalLM, Qwen3MoeConfig(
+        **TEXT, **EXPERTS, head_dim=8, norm_topk_prob=True, decoder_sparse_step=2)),
+}
+BALANCE = 3.0  # what the loss of unequal experts is multiplied by
 ENCODERS = {
     "clip": (CLIPVisionModel, CLIPVisionConfig(**VISION)),
     "clip_gelu": (CLIPVisionModel, CLIPVisionConfig(**VISION, hidden_act="gelu")),
@@ -88,6 +99,13 @@ def prepare(kind, config, folder):
     return model.double().eval()
 
 
+def fill_gradients(model):
+    """An expert that no token chose has none; a zero gradient is a gradient that decays."""
+    for value in model.parameters():
+        if value.grad is None:
+            value.grad = torch.zeros_like(value)
+
+
 def gradients(model):
     return {f"gradient/{name}": value.grad for name, value in model.named_parameters()
             if value.grad is not None}
@@ -114,10 +132,26 @@ def record_language(name, kind, config, out):
 
     loss = loss_of()
     loss.backward()
+    if name in MOE:
+        fill_gradients(model)
     found = {"loss": loss.view(1), **gradients(model)}
     found = {key: value.clone() for key, value in found.items()}
-    steps, _ = five_steps(model, loss_of, (labels != -100).sum())
+    if name in MOE:
+        found.update(balanced_gradients(model, tokens, labels))
+        model.zero_grad()
+    steps, _ = five_steps(model, loss_of, (labels != -100).sum(),
+                          fill_gradients if name in MOE else None)
     record(out / name, {"tokens": tokens, "labels": labels, "logits": logits, **found, **steps})
+
+
+def balanced_gradients(model, tokens, labels):
+    """Of the loss and that of unequal experts together."""
+    model.zero_grad()
+    outputs = model(input_ids=tokens, use_cache=False, output_router_logits=True)
+    assert outputs.aux_loss.dtype == torch.float64
+    (sum_of_losses(outputs.logits, labels) + BALANCE * outputs.aux_loss).backward()
+    fill_gradients(model)
+    return {f"balanced/{name}": value.grad.clone() for name, value in model.named_parameters()}
 
 
 def record_encoder(name, kind, config, out):
@@ -219,7 +253,7 @@ def record_next(name, vision, strategy, language, out):
 def main():
     out = Path(sys.argv[1])
     torch.set_num_threads(1)
-    for name, (kind, config) in LANGUAGE.items():
+    for name, (kind, config) in {**LANGUAGE, **MOE}.items():
         record_language(name, kind, config, out)
     for name, (kind, config) in ENCODERS.items():
         record_encoder(name, kind, config, out)

@@ -8,7 +8,7 @@ def sum_of_losses(logits, labels):
                                              ignore_index=-100, reduction="sum")
 
 
-def five_steps(model, loss_of, num_labels):
+def five_steps(model, loss_of, num_labels, after_backward=None):
     """Losses and gradient norms of five steps on the mean loss, clipped to 1, and the state after
     them. Of the vectors only a LLaVA-NeXT's newline decays."""
     decays = {True: [], False: []}
@@ -22,6 +22,8 @@ def five_steps(model, loss_of, num_labels):
         optimizer.zero_grad()
         loss = loss_of() / num_labels
         loss.backward()
+        if after_backward:
+            after_backward(model)
         norms.append(torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0))
         optimizer.step()
         losses.append(loss)
