@@ -151,14 +151,19 @@ class JobBuilder : public std::enable_shared_from_this<JobBuilder> {
 
   /// Replicas of a stage share a LockStep for their reduction. Every pass of a replica in another
   /// process would cross to that LockStep and back, twice: such a replica gets a second LockStep in
-  /// its own process for its passes, unless they need a common order with others.
+  /// its own process for its passes, unless they need a common order with others. Replicas that share
+  /// experts have one together, in the process of the first of them.
   void PassLockStep(int stage, int dp) {
-    const std::vector<int> ranks = plan_.RanksOf(stage, dp);
+    const std::vector<int> replicas = plan_.LockStepReplicas(stage, dp);
+    if (replicas.front() != dp) return;
     const ProcessId home = HomeOfStage(stage, dp);
-    if (home == lock_step_homes_.at(plan_.LockStepOf(ranks.front()))) return;
-    if (!plan_.HasRanksAlone(stage, dp) || plan_.LockStepReplicas(stage, dp).size() > 1) return;
+    if (home == lock_step_homes_.at(plan_.LockStepOf(plan_.RanksOf(stage, dp).front()))) return;
     SpawnLockStep request{.stage = stage, .dp = dp, .devices = {}};
-    for (const int rank : ranks) request.devices[rank] = devices_.at(rank);
+    for (const int replica : replicas) {
+      if (!plan_.HasRanksAlone(stage, replica)) return;
+      for (const int rank : plan_.RanksOf(stage, replica))
+        request.devices[rank] = devices_.at(rank);
+    }
     AskForActor(home, std::move(request), pass_lock_steps_[{stage, dp}]);
   }
 
@@ -239,7 +244,9 @@ class JobBuilder : public std::enable_shared_from_this<JobBuilder> {
     for (int dp = 0; dp < plan_.GridOfStage(stage).layout().dp; ++dp) {
       SpawnStage request{stage, dp, LockStepOf(plan_.RanksOf(stage, dp).front()),
                          TargetsOf(stage, dp), update};
-      if (const auto apart = pass_lock_steps_.find({stage, dp}); apart != pass_lock_steps_.end()) {
+      const int first = plan_.LockStepReplicas(stage, dp).front();
+      if (const auto apart = pass_lock_steps_.find({stage, first});
+          apart != pass_lock_steps_.end()) {
         request.devices = apart->second;
       }
       AskForActor(HomeOfStage(stage, dp), std::move(request), stages_[stage][dp]);
@@ -324,7 +331,7 @@ class JobBuilder : public std::enable_shared_from_this<JobBuilder> {
   std::map<int, Device> devices_;                                 ///< by rank
   std::map<int, LockStep> lock_steps_;                            ///< by set
   std::map<int, ProcessId> lock_step_homes_;                      ///< by set
-  std::map<std::pair<int, int>, LockStep> pass_lock_steps_;       ///< by stage and replica
+  std::map<std::pair<int, int>, LockStep> pass_lock_steps_;       ///< by stage and first replica
   std::map<int, Update> updates_;                                 ///< by index in the plan
   std::map<int, std::map<int, Stage>> stages_;                    ///< by stage, then replica
   std::map<int, std::map<int, DestinationLeader>> destinations_;  ///< by link, then shard

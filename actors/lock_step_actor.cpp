@@ -25,7 +25,7 @@ std::optional<StagePass> PassOf(const Command& x) {
   return std::nullopt;
 }
 
-/// The pass that a command is, if an order may hold it back: not a forward without a backward that follows.
+/// Returns the pass if an order may hold it back; forwards of evaluation rounds are never held back.
 template <class Command>
 std::optional<StagePass> OrderedPass(const Command& x) {
   if constexpr (std::is_same_v<Command, RunForward>) {
@@ -37,14 +37,13 @@ std::optional<StagePass> OrderedPass(const Command& x) {
 /// Calls `send` when all replicas that share experts with the one at `first_rank` have come to `pass`.
 void Meet(LockStepState& s, const StagePass& pass, int first_rank, std::function<void()> send) {
   const auto replicas = s.config.replicas.find({pass.stage, first_rank});
-  // The weights' part of a backward exchanges no tokens.
-  if (replicas == s.config.replicas.end() || pass.pass.kind == PassKind::kWeight) return send();
+  if (replicas == s.config.replicas.end()) return send();
   const std::vector<int>& all = replicas->second.first_ranks;
   auto meeting = std::ranges::find_if(s.meetings, [&](const LockStepState::Meeting& open) {
-    return open.pass == pass && open.replicas.first_ranks == all;
+    return open.pass == pass && open.replicas->first_ranks == all;
   });
   if (meeting == s.meetings.end()) {
-    s.meetings.push_back({replicas->second, pass, {}});
+    s.meetings.push_back({&replicas->second, pass, {}});
     meeting = std::prev(s.meetings.end());
   }
   meeting->sends.emplace(first_rank, std::move(send));
@@ -111,14 +110,22 @@ auto Handler(LockStepPointer self) {
     gather->missing = set.parts.size();
     gather->answers.parts.resize(set.parts.size());
     const auto& [first_rank, command] = set.parts.front();
-    const auto send = [self, &s, set, gather, first = first_rank, met = PassOf(command)] {
-      const auto now = [self, set, gather] { Send<Answer>(self, set, gather); };
-      met ? Meet(s, *met, first, now) : now();
-    };
+    const auto met = PassOf(command);
+    const bool meets = met && s.config.replicas.contains({met->stage, first_rank});
     const auto pass = OrderedPass(command);
     const auto order = s.config.orders.find(first_rank);
     // A colocated encoder shares the rank and has no part in its order.
-    if (!pass || order == s.config.orders.end() || !order->second.stages.contains(pass->stage)) {
+    const bool held =
+        pass && order != s.config.orders.end() && order->second.stages.contains(pass->stage);
+    if (!held && !meets) {
+      Send<Answer>(self, set, gather);
+      return gather->promise;
+    }
+    const auto now = [self, set, gather] { Send<Answer>(self, set, gather); };
+    const std::function<void()> send =
+        meets ? [&s, pass = *met, first = first_rank, now] { Meet(s, pass, first, now); }
+              : std::function<void()>(now);
+    if (!held) {
       send();
     } else {
       s.held[first_rank].push_back({*pass, send});
@@ -145,10 +152,10 @@ ExpectedWaits ExpectedBy(const LockStepState& s) {
                         order.stages.at(next.stage), rank});
   }
   for (const LockStepState::Meeting& open : s.meetings) {
-    for (std::size_t i = 0; i < open.replicas.stages.size(); ++i) {
-      if (open.sends.contains(open.replicas.first_ranks[i])) continue;
+    for (std::size_t i = 0; i < open.replicas->stages.size(); ++i) {
+      if (open.sends.contains(open.replicas->first_ranks[i])) continue;
       expected.push_back({ExpectedWait::What::kRequest, CommandOf(open.pass.pass.kind),
-                          open.pass.pass.unit, open.replicas.stages[i]});
+                          open.pass.pass.unit, open.replicas->stages[i]});
     }
   }
   return expected;

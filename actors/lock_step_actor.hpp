@@ -14,9 +14,9 @@
 // stage's passes arrive in the stage's own order, so the next of its kind is the one that the order
 // means.
 //
-// Replicas of a stage that share experts meet in the middle of each forward and backward. Such a pass is
-// held back until all of them have sent theirs, and then all are sent at once: so the oldest unfinished
-// pass can always finish here, too.
+// Replicas of a stage that share experts meet in the middle of each forward and backward. A pass of theirs
+// is held back until all of them have sent it, and then all are sent at once. So the oldest unfinished
+// pass can always finish here, too. The weights' part of a split backward follows in the same way.
 #pragma once
 
 #include <functional>
@@ -60,7 +60,7 @@ struct LockStepState {
 
   /// A pass of some of the replicas that share experts, by their first ranks.
   struct Meeting {
-    LockStepReplicas replicas;
+    const LockStepReplicas* replicas = nullptr;  ///< into the configuration
     StagePass pass;
     std::map<int, std::function<void()>> sends;
   };

@@ -35,7 +35,7 @@ void PutOnOneRank(Config& config) {
     module.inline_in = {};
     module.layers_per_stage = {};
     module.offload = Offload::kNone;
-    module.recompute = Recompute::kNone;
+    module.recompute = {};
     module.frozen = true;
     module.chunks = 1;
   }

@@ -45,9 +45,10 @@ class VerifyWork : public Work {
     if (observer_->num_steps() < steps_) {
       std::cout << "interrupted after step " << observer_->num_steps() << " of " << steps_ << ": ";
     }
-    if (const auto [followed, differing] = observer_->choices(); followed > 0) {
-      std::cout << followed << " choices of experts were compared, " << differing
-                << (differing == 1 ? " differs" : " differ") << " from the reference\n";
+    if (const auto choices = observer_->choices(); choices.asked > 0) {
+      std::cout << choices.followed << " of " << choices.asked
+                << " choices of experts were compared, " << choices.differing
+                << (choices.differing == 1 ? " differs" : " differ") << " from the reference\n";
     }
     const bool rounded = plan_->config().run.precision == Precision::kBFloat16;
     std::cout << "every gradient, parameter and moment "

@@ -186,7 +186,7 @@ struct ModuleConfig {
   bool frozen = false;
   std::optional<LoraConfig> lora = {};  ///< only its adapters train
   MoeConfig moe = {};
-  Recompute recompute = Recompute::kNone;
+  Recompute recompute = {};
   Offload offload = Offload::kNone;  ///< kState: also gradients and moments
   /// Gradients that each replica of the language model still owes when the offloaded part comes
   /// back. Unset: half the stages of its pipeline.

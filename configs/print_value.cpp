@@ -46,6 +46,9 @@ struct Printer {
     for (std::size_t i = 0; i < key.words.size(); ++i) {
       if (field->HasNumber(i)) words.push_back(Word(i));
     }
+    if (key.type == ValueType::kSomeWords && words.size() < 2) {
+      return words.empty() ? Quoted(std::string(kNoWord)) : words.front();
+    }
     return "[" + Listed(words, ", ") + "]";
   }
   std::string operator()(const Model* field) const { return Quoted(field->kind().word); }

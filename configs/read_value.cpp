@@ -157,10 +157,12 @@ static Refused ReadWord(const KeySpec& key, const TomlValue& value, const Slot& 
 }
 
 static Refused ReadWords(const KeySpec& key, const TomlValue& value, const Slot& slot) {
-  if (!value.Is(Kind::kArray)) return Refuse(key, value);
+  const bool one = key.type == ValueType::kSomeWords && value.Is(Kind::kString);
+  if (!one && !value.Is(Kind::kArray)) return Refuse(key, value);
+  const bool none = one && value.string == kNoWord;
   NumberSet numbers;
   std::set<std::string> seen;
-  for (const auto& item : value.items) {
+  for (const auto& item : one ? std::span(&value, none ? 0 : 1) : std::span(value.items)) {
     if (!item.Is(Kind::kString)) return Refuse(key, item);
     const auto found = std::ranges::find(key.words, item.string);
     if (found == key.words.end()) return RefuseWord(key, item);
@@ -405,6 +407,7 @@ constexpr auto kForms = std::to_array<ValueForm>({
     {ReadWeights, "\"hf:DIR\""},
     {ReadWord, ""},
     {ReadWords, ""},
+    {ReadWords, ""},
     {ReadRanks, "ranks like \"4-7\", \"0-2,5\" or [0, 1, 2, 5]"},
     {ReadStages, "\"balanced\" or a list of layers per stage like [1, 3]"},
     {ReadWindow, "\"step\" or a whole number (microbatches) of at least 1"},
@@ -424,6 +427,9 @@ const ValueForm& FormOf(const KeySpec& key) { return kForms[static_cast<std::siz
 std::string Expected(const KeySpec& key) {
   if (key.type == ValueType::kWord) return Alternatives(key.words);
   if (key.type == ValueType::kWords) return "a list of " + Alternatives(key.words);
+  if (key.type == ValueType::kSomeWords) {
+    return Quoted(std::string(kNoWord)) + ", or one or a list of " + Alternatives(key.words);
+  }
   const std::string expected = FormOf(key).expected;
   return expected.empty() ? ExpectedNumber(key) : expected;
 }

@@ -57,11 +57,11 @@ std::vector<KeySpec> ModuleKeys() {
         Unit{"layers"},
         "Layers of each pipeline stage; with feature_layer, the layers up to it are counted."},
        {"frozen", &ModuleConfig::frozen, "Whether its parameters stay as they are."},
-       {"recompute", &ModuleConfig::recompute, has_layers, Words{"none", "attention", "full"},
-        kExecution,
+       {"recompute", &ModuleConfig::recompute, has_layers, kLayerPartWords, kSomeWords, kExecution,
         "What of each layer is computed again in its backward instead of being kept: \"attention\" "
-        "q, k, v and their norms, \"full\" all but its input. The numbers are the same to the last "
-        "bit."},
+        "q, k, v and their norms, \"mlp.up\" the wide rows of the MLP or of experts, \"mlp\" all "
+        "of it, "
+        "\"full\" all of the layer but its input. The numbers are the same to the last bit."},
        {"offload", &ModuleConfig::offload, Words{"none", "parameters", "state"}, kExecution,
         "What of a colocated encoder leaves its devices while the module it feeds computes: "
         "\"parameters\", or \"state\": gradients and both moments too. The numbers are the same to "
@@ -94,9 +94,9 @@ std::vector<KeySpec> ModuleKeys() {
         "a \"microbatch\" of all replicas in lock step, which depends on the layout "
         "(docs/parallelism.md)."},
        {"balance_coefficient", &MoeConfig::balance_coefficient, kNotNegative, kTuning,
-        "What the loss of unequal experts is multiplied by; 0 for none."},
+        "Factor of the load-balancing loss; 0 for none."},
        {"z_coefficient", &MoeConfig::z_coefficient, kNotNegative, kTuning,
-        "What the loss of large router outputs is multiplied by; 0 for none."}});
+        "Factor of the router's z-loss; 0 for none."}});
   Add(keys, {"modules.*.input"},
       {{"field", &InputConfig::field, "The sample's field it reads."},
        {"placeholder", &InputConfig::placeholder, "The word in the text that its rows replace."}});

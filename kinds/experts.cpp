@@ -16,6 +16,13 @@ void CheckExperts(const ExpertsConfig& experts, ModuleCheck& check) {
     check.Add(per_token.key, "expected at most " + count.key + " = " + std::to_string(count.value) +
                                  ", got " + std::to_string(per_token.value));
   }
+  const std::string softmax = check.KeyOf("router_softmax");
+  if (experts.per_token == 1 && experts.softmax == RouterSoftmax::kAfter &&
+      check.Good({per_token.key, softmax})) {
+    check.Add(softmax, "expected \"before\" with " + per_token.key +
+                           " = 1, since the weight of one expert would always be 1, and the router "
+                           "would not train");
+  }
   if (experts.hidden == 0) {
     check.Add(hidden.key, "expected the width inside an expert, got 0");
   } else {
@@ -33,8 +40,8 @@ void AddGatedMlp(const std::string& name, std::int64_t inner, std::int64_t width
   list.AddWeight(name + ".down_proj", kDown, width, inner, Cut::kColumns, residual);
 }
 
-/// The first weights of all experts are neighbours, and so are the last ones: a rank multiplies by
-/// those of its experts in one call.
+/// The first weights of all experts are neighbours, and so are the last ones: those of a rank are one
+/// matrix each.
 void AddExperts(const ExpertsConfig& experts, const std::string& name, std::int64_t width,
                 double residual, ParameterList& list) {
   // Each rank routes its own rows.

@@ -25,6 +25,7 @@ enum class ValueType {
   kWeights,    ///< "hf:" and the path of a folder
   kWord,       ///< one of KeyText::words
   kWords,      ///< a list of KeyText::words, each at most once, possibly empty
+  kSomeWords,  ///< the same; one word stands for a list of it, "none" for an empty one
   kRanks,      ///< "4-7", "0-2,5" or a list; order kept
   kStages,     ///< "balanced" or a list of layer counts
   kWindow,     ///< "step" or a count
@@ -35,6 +36,9 @@ enum class ValueType {
   kFiles,      ///< a list of paths
   kNodes       ///< a count; TableSpec describes how tables of the same name are read
 };
+
+/// Stands for an empty list of kSomeWords.
+inline constexpr std::string_view kNoWord = "none";
 
 /// The text for keys, values and edges that a later version may accept.
 inline constexpr const char* kNotSupportedYet = "not supported yet";

@@ -254,6 +254,11 @@ void LlamaConfig::Check(ModuleCheck& check) const {
   CheckHeads(*this, check);
   if (has_mlps()) check.ExpectMultiple(check.Own("mlp_hidden", mlp_hidden), check.tp());
   CheckExperts(experts, check);
+  const std::string every = check.KeyOf("expert_every");
+  if (experts.count > 0 && experts.every > layers && check.Good({every, check.KeyOf("layers")})) {
+    check.Add(every, "expected at most " + check.KeyOf("layers") + " = " + std::to_string(layers) +
+                         ", got " + std::to_string(experts.every) + ": no layer has experts");
+  }
   CheckRope(*this, check);
   CheckVocab(*this, check);
   CheckContext(*this, check);
@@ -310,13 +315,21 @@ void LlamaConfig::CountFlops(const StagePlace& stage, const StepShape& shape, co
   if (stage.last) count.AddLinear(shape.labels, vocab, hidden);
 }
 
-/// Per row. Rows are cut over tp here, whatever the others are. An expert keeps a row that it gets, three
-/// wide ones because of its gate, and what returns. If the router chooses all experts equally often, a
-/// rank gets as many as it sends, once for each rank along etp.
-std::int64_t LlamaConfig::KeptByExperts(const RankWork& work) const {
-  const std::int64_t chosen = experts.per_token * (2 * hidden * work.etp + 3 * experts.hidden);
-  const std::int64_t routed = CeilDivide(chosen + 2 * experts.count, work.tp);
-  return routed + CeilDivide(3 * experts.shared_hidden, work.tp);
+/// Rows are cut over tp here, whatever the others are. An expert keeps a row that it gets, three wide ones
+/// because of its gate, and what returns; the expert for all tokens what its gate multiplies. If the router chooses all experts equally often, a rank
+/// gets as many as it sends, once for each rank along etp.
+LayerRow LlamaConfig::WithExperts(LayerRow row, const RankWork& work) const {
+  const std::int64_t wide = experts.per_token * experts.hidden + experts.shared_hidden;
+  // Where a row goes and comes back to are whole numbers of 64 bits.
+  constexpr std::int64_t kPlaces = 12;
+  const std::int64_t moved = experts.per_token * (2 * hidden + kPlaces) * work.etp;
+  const std::int64_t shared = experts.shared_hidden == 0 ? 0
+                              : work.cuts_rows           ? CeilDivide(hidden, work.tp)
+                                                         : hidden;
+  row.mlp_up = CeilDivide(2 * wide, work.tp);
+  row.mlp_rest = CeilDivide(wide + moved, work.tp) + shared;
+  row.up_has_norm = false;
+  return row;
 }
 
 /// Assumes full samples. Counts like an encoder's layers, with an MLP of three wide rows because of
@@ -327,14 +340,17 @@ std::int64_t LlamaConfig::KeptElements(const StagePlace& stage, const RankWork& 
   const std::int64_t attention =
       CeilDivide(query_width() + 2 * key_width() + normed + heads, work.tp);
   const std::int64_t outputs = CeilDivide(query_width(), work.tp);
-  const std::int64_t mlp = CeilDivide(3 * mlp_hidden, work.tp);
+  const LayerRow layer{.hidden = hidden,
+                       .attention = attention,
+                       .heads = outputs,
+                       .mlp_up = CeilDivide(2 * mlp_hidden, work.tp),
+                       .mlp_rest = CeilDivide(mlp_hidden, work.tp)};
   const std::int64_t routed_layers = experts.LayersIn(stage.layers);
   // The norm's input is cut, the head's is whole.
   const std::int64_t normed_rows = work.cuts_rows ? CeilDivide(hidden, work.tp) : hidden;
   const std::int64_t head = stage.last ? normed_rows + hidden : 0;
-  const std::int64_t row =
-      (stage.layers.size() - routed_layers) * work.KeptOfRow(hidden, attention, outputs, mlp) +
-      routed_layers * work.KeptOfRow(hidden, attention, outputs, KeptByExperts(work)) + head;
+  const std::int64_t row = (stage.layers.size() - routed_layers) * work.KeptOf(layer) +
+                           routed_layers * work.KeptOf(WithExperts(layer, work)) + head;
   return work.samples * CeilDivide(context, work.cp) * row;
 }
 

@@ -94,7 +94,7 @@ struct LlamaConfig : ModelOf<LlamaConfig, kLlama> {
   friend bool operator==(const LlamaConfig&, const LlamaConfig&) = default;
 
  private:
-  std::int64_t KeptByExperts(const RankWork& work) const;
+  LayerRow WithExperts(LayerRow row, const RankWork& work) const;
 };
 
 /// Returns the values of `model_type` of all families.

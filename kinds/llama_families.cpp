@@ -122,13 +122,15 @@ AttentionBias ReadBias(const ForeignConfig& config, std::string_view type) {
   return config.Flag("attention_bias", false) ? AttentionBias::kAll : AttentionBias::kNone;
 }
 
-/// A Mistral slides over 4,096 tokens unless its folder says null; a Qwen only if asked to, and in
-/// the layers from max_window_layers on.
+/// A Mistral slides over 4,096 tokens unless its folder says null, a Mixtral if its folder has a number; a
+/// Qwen only if asked to, and in the layers from max_window_layers on.
 std::optional<std::int64_t> ReadWindow(const ForeignConfig& config, std::string_view type,
                                        std::int64_t layers) {
   const bool may_slide = type.starts_with("qwen");
-  const bool slides = type == "mistral" || (may_slide && config.Flag("use_sliding_window", false) &&
-                                            config.Integer("max_window_layers", 28) < layers);
+  const bool states = type == kMixtral && config.Has("sliding_window");
+  const bool slides = states || type == "mistral" ||
+                      (may_slide && config.Flag("use_sliding_window", false) &&
+                       config.Integer("max_window_layers", 28) < layers);
   if (!slides || config.IsNull("sliding_window")) return {};
   return config.Integer("sliding_window", 4'096);
 }
@@ -150,6 +152,10 @@ ExpertsConfig ReadExperts(const ForeignConfig& config, std::string_view type,
   experts.count = config.Integer("num_experts", otherwise.count);
   experts.hidden = config.Integer("moe_intermediate_size", otherwise.hidden);
   experts.every = config.Integer("decoder_sparse_step", 1);
+  if (experts.every < 1) {
+    config.Refuse("decoder_sparse_step",
+                  "expected at least 1, got " + std::to_string(experts.every));
+  }
   if (otherwise.shared_hidden > 0) {
     experts.shared_hidden =
         config.Integer("shared_expert_intermediate_size", otherwise.shared_hidden);
@@ -208,7 +214,7 @@ std::pair<std::string, std::string> FamilyOf(const LlamaConfig& llama) {
 }
 
 /// Throws ModelFolderError if the family has no such experts.
-void AddExperts(const LlamaConfig& llama, std::string_view type, ForeignValues& values) {
+void WriteExpertKeys(const LlamaConfig& llama, std::string_view type, ForeignValues& values) {
   const ExpertsConfig& experts = llama.experts;
   if (experts.count == 0) return;
   const auto refuse = [&type](const std::string& what) {
@@ -257,6 +263,12 @@ void AddRope(const RotaryConfig& rope, ForeignValues& values) {
 ForeignValues WriteForeignLlama(const ModelConfig& model, const ModelConfig* source) {
   const auto& llama = dynamic_cast<const LlamaConfig&>(model);
   const auto [type, name] = FamilyOf(llama);
+  if (llama.head_norms && llama.attention_bias == AttentionBias::kQkv) {
+    throw ModelFolderError(
+        "config.json: no family of Hugging Face has norms of heads and biases of q, k "
+        "and v alone; the nearest is " +
+        type);
+  }
   ForeignValues values = {
       {"architectures", std::vector{name}},
       {"model_type", type},
@@ -279,15 +291,18 @@ ForeignValues WriteForeignLlama(const ModelConfig& model, const ModelConfig* sou
     values.emplace_back("attention_bias", llama.attention_bias == AttentionBias::kAll);
     values.emplace_back("mlp_bias", false);
   }
-  if (type == kMixtral) values.emplace_back("sliding_window", nullptr);
   if (type == kQwen2Moe) {
     values.emplace_back("qkv_bias", llama.attention_bias == AttentionBias::kQkv);
   }
-  AddExperts(llama, type, values);
+  WriteExpertKeys(llama, type, values);
   if (type.starts_with("qwen3")) {
     values.emplace_back("attention_bias", llama.attention_bias == AttentionBias::kAll);
   }
-  if (type == "mistral") values.emplace_back("sliding_window", *llama.sliding_window);
+  if (llama.sliding_window) {
+    values.emplace_back("sliding_window", *llama.sliding_window);
+  } else if (type == kMixtral) {
+    values.emplace_back("sliding_window", nullptr);
+  }
   AddRope(llama.rope, values);
   return values;
 }

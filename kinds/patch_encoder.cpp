@@ -303,15 +303,16 @@ void PatchEncoder::CountFlops(const StagePlace& stage, const StepShape& shape,
 }
 
 std::int64_t PatchEncoder::KeptElements(const StagePlace& stage, const RankWork& work) const {
-  const std::int64_t attention = CeilDivide(3 * hidden + heads, work.tp);
-  const std::int64_t outputs = CeilDivide(hidden, work.tp);
-  const std::int64_t mlp = CeilDivide(2 * mlp_hidden, work.tp);
+  const LayerRow layer{.hidden = hidden,
+                       .attention = CeilDivide(3 * hidden + heads, work.tp),
+                       .heads = CeilDivide(hidden, work.tp),
+                       .mlp_up = CeilDivide(mlp_hidden, work.tp),
+                       .mlp_rest = CeilDivide(mlp_hidden, work.tp)};
   const std::int64_t norm = stage.last && final_norm ? hidden : 0;
   // Whole rows that leave are cut; the first part has the other tokens, too.
   const std::int64_t tokens =
       num_inner_tokens() + CeilDivide(rows_per_square(), work.cp) * joined * joined;
-  return work.samples * most_length() * tokens *
-         (stage.layers.size() * work.KeptOfRow(hidden, attention, outputs, mlp) + norm);
+  return work.samples * most_length() * tokens * (stage.layers.size() * work.KeptOf(layer) + norm);
 }
 
 }  // namespace troupe

@@ -4,6 +4,9 @@
 #include <cstdint>
 #include <map>
 #include <string>
+#include <vector>
+
+#include "kinds/enum_set.hpp"
 
 namespace troupe {
 
@@ -65,8 +68,28 @@ class FlopCounter {
   PassFlops flops_;
 };
 
-/// The part of a layer that is recomputed in its backward instead of kept.
-enum class Recompute { kNone, kAttention, kFull };
+/// A part of a layer that may be computed again in the backward instead of being kept.
+enum class LayerPart : std::uint8_t {
+  kAttention,  ///< from the first norm to the outputs of the heads
+  kMlpUp,  ///< from the second norm to the inputs of the last linear; with experts without the norm
+  kMlp,    ///< all after the residual in the middle
+  kLayer   ///< all but the input
+};
+/// In the order of LayerPart.
+inline const std::vector<std::string> kLayerPartWords = {"attention", "mlp.up", "mlp", "full"};
+
+/// The parts that are computed again.
+using Recompute = EnumSet<LayerPart>;
+
+/// The elements of a row of a layer between its residuals.
+struct LayerRow {
+  std::int64_t hidden = 0;
+  std::int64_t attention = 0;  ///< between the first norm and the outputs of the heads
+  std::int64_t heads = 0;      ///< these outputs
+  std::int64_t mlp_up = 0;     ///< between the second norm and the inputs of the last linear
+  std::int64_t mlp_rest = 0;   ///< these inputs, and with experts what else the MLP keeps
+  bool up_has_norm = true;     ///< kMlpUp begins with the second norm
+};
 
 /// The work of one rank.
 struct RankWork {
@@ -75,16 +98,18 @@ struct RankWork {
   int etp = 1;               ///< number of parts of each expert
   int cp = 1;                ///< number of parts into which each item or sample is cut
   bool cuts_rows = false;    ///< so are the rows between linear layers
-  Recompute recompute = Recompute::kNone;
+  Recompute recompute = {};
 
-  /// Returns the elements kept per row of a layer. `attention` is kept between its first norm and
-  /// the outputs of its heads, `heads` are these outputs, `mlp` is kept in its MLP.
-  std::int64_t KeptOfRow(std::int64_t hidden, std::int64_t attention, std::int64_t heads,
-                         std::int64_t mlp) const {
-    const std::int64_t own = cuts_rows ? CeilDivide(hidden, tp) : hidden;
-    if (recompute == Recompute::kFull) return own;
-    const std::int64_t first = recompute == Recompute::kAttention ? 0 : own + attention;
-    return 3 * own + first + heads + mlp;
+  /// Returns the elements of it that a layer keeps.
+  std::int64_t KeptOf(const LayerRow& row) const {
+    const std::int64_t own = cuts_rows ? CeilDivide(row.hidden, tp) : row.hidden;
+    if (recompute.Has(LayerPart::kLayer)) return own;
+    std::int64_t kept = 2 * own + row.heads;  // both residuals
+    if (!recompute.Has(LayerPart::kAttention)) kept += own + row.attention;
+    if (recompute.Has(LayerPart::kMlp)) return kept;
+    const bool up = recompute.Has(LayerPart::kMlpUp);
+    kept += row.mlp_rest + (up ? 0 : row.mlp_up);
+    return kept + (up && row.up_has_norm ? 0 : own);
   }
 };
 

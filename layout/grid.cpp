@@ -86,7 +86,7 @@ void CheckCount(const Layout& layout, std::size_t num_ranks) {
   }
 }
 
-void CheckExperts(const Layout& layout) {
+void CheckExpertSizes(const Layout& layout) {
   const std::string why = WhyNoExperts(layout);
   if (!why.empty()) throw LayoutError(why);
 }
@@ -152,7 +152,7 @@ Grid::Grid(Layout layout, std::vector<int> ranks, AxisOrder order)
   CheckOrder(order_);
   CheckRanks(ranks_);
   CheckCount(layout_, ranks_.size());
-  CheckExperts(layout_);
+  CheckExpertSizes(layout_);
 }
 
 bool Grid::Contains(int rank) const { return std::ranges::find(ranks_, rank) != ranks_.end(); }

@@ -142,9 +142,14 @@ class JobPlan {
   void AddUpdates();
   void JoinLockSteps();
   void AddSchedule();
-  std::vector<std::int64_t> RoomBefore() const;
+  /// What can be on its way to a stage before its gradients return.
+  struct Room {
+    std::int64_t microbatches = 0;
+    bool windows = false;  ///< windows of a colocated encoder alternate with their backwards
+  };
+  std::vector<Room> RoomBefore() const;
   std::vector<DeviceOrder> OrdersOfSink(int sink) const;
-  void Fix(StageRule& rule, std::int64_t room) const;
+  void Fix(StageRule& rule, const Room& room) const;
   void OrderSink(const std::vector<int>& first_devices);
   void CountKept();
 

@@ -80,21 +80,22 @@ std::vector<DeviceOrder> JobPlan::OrdersOfSink(int sink) const {
   return orders;
 }
 
-/// Returns, by stage, the microbatches that can be on their way to it before their gradients
-/// return. Returns 0 if windows alternate with the backwards of the window before.
-std::vector<std::int64_t> JobPlan::RoomBefore() const {
+/// By stage.
+std::vector<JobPlan::Room> JobPlan::RoomBefore() const {
   const ScheduleConfig& schedule = config_.schedule;
-  std::vector<std::int64_t> room(stages_.size(), std::numeric_limits<std::int64_t>::max());
+  std::vector<Room> room(stages_.size(), {std::numeric_limits<std::int64_t>::max()});
   for (const int stage : graph_.TopologicalOrder()) {
-    std::int64_t& mine = room[At(stage)];
+    Room& mine = room[At(stage)];
     for (const int in : graph_.stages()[At(stage)].in) {
       const std::size_t before = At(graph_.links()[At(in)].from);
-      mine = std::min(mine, room[before]);
+      mine.microbatches = std::min(mine.microbatches, room[before].microbatches);
+      mine.windows = mine.windows || room[before].windows;
       const ModulePlan& module = modules_[At(stages_[before].module)];
       if (!module.colocated_encoder) {  // the limit already includes the credits of its edges
-        if (stages_[before].runs_backward) mine = std::min(mine, stages_[before].limit);
+        if (!stages_[before].runs_backward) continue;
+        mine.microbatches = std::min(mine.microbatches, stages_[before].limit);
       } else if (module.units.In(schedule.microbatches).count > 1) {
-        mine = 0;
+        mine.windows = true;
       }
     }
   }
@@ -104,7 +105,7 @@ std::vector<std::int64_t> JobPlan::RoomBefore() const {
 void JobPlan::AddSchedule() {
   const ScheduleKind kind = config_.schedule.kind;
   const bool ordered = kind == ScheduleKind::kInterleaved || kind == ScheduleKind::kCsv;
-  const std::vector<std::int64_t> room = RoomBefore();
+  const std::vector<Room> rooms = RoomBefore();
   for (std::size_t m = 0; m < modules_.size(); ++m) {
     std::vector<std::int64_t> limits;
     for (const StagePlan& stage : stages_) {
@@ -117,8 +118,9 @@ void JobPlan::AddSchedule() {
       if (!stage.runs_backward || modules_[m].colocated_encoder) continue;
       if (kind == ScheduleKind::kGpipe) stage.rule.kind = RuleKind::kGpipe;
       if (kind == ScheduleKind::kZbH1 && stage.trains) stage.rule = zb_h1[At(stage.pp)];
-      stage.rule.forwards_may_lack_room = room[At(stage.stage)] < stage.rule.limit;
-      if (LockStepReplicas(stage.stage, 0).size() > 1) Fix(stage.rule, room[At(stage.stage)]);
+      const Room& room = rooms[At(stage.stage)];
+      stage.rule.forwards_may_lack_room = room.windows || room.microbatches < stage.rule.limit;
+      if (LockStepReplicas(stage.stage, 0).size() > 1) Fix(stage.rule, room);
     }
   }
   int device = 0;
@@ -137,16 +139,12 @@ void JobPlan::AddSchedule() {
   CountKept();
 }
 
-/// Makes the order of a rule independent of arrivals where `room` microbatches can arrive before their
-/// gradients return (RoomBefore).
-void JobPlan::Fix(StageRule& rule, std::int64_t room) const {
+/// Makes the order of a rule independent of arrivals.
+void JobPlan::Fix(StageRule& rule, const Room& room) const {
   rule.fixed = true;
   rule.forwards_may_lack_room = false;
-  if (room == 0) {
-    rule.window = config_.schedule.window;
-  } else {
-    rule.limit = std::min(rule.limit, room);
-  }
+  rule.limit = std::min(rule.limit, room.microbatches);
+  if (room.windows) rule.window = config_.schedule.window;
 }
 
 /// Sets the orders of the sink's stages and of their devices.

@@ -39,7 +39,8 @@ struct StateShardings {
   StateSharding others;
   StateSharding experts;
 };
-/// Experts have as many instances as others, or the greatest common divisor where their holders are fewer.
+/// Experts have as many instances as the greatest common divisor of those of the others and of their own
+/// holders.
 StateShardings ShardingsOf(const Config& config, const ModuleConfig& module);
 
 /// Returns the weight decay of a parameter: 0 if optimizer.no_decay names one of its traits.

@@ -46,9 +46,9 @@ Choice NextGpipe(const StageCounters& c) {
 
 /// The end of the window in which forwards may run.
 std::int64_t WindowEnd(const StageCounters& c, const StageRule& rule) {
-  if (rule.window == 0) return c.horizon;
-  const std::int64_t windows = (c.backwards - c.round_begin) / rule.window + 1;
-  return std::min(c.horizon, c.round_begin + windows * rule.window);
+  if (!rule.window) return c.horizon;
+  const std::int64_t windows = (c.backwards - c.round_begin) / *rule.window + 1;
+  return std::min(c.horizon, c.round_begin + windows * *rule.window);
 }
 
 /// An order that does not depend on arrivals; see the header.

@@ -19,8 +19,8 @@
 // ordered     the next pass of `order`, when its inputs are ready
 //
 // With `fixed`, 1f1b and zb-h1 never decide by what has arrived: 1f1b is then the table of zb-h1 without
-// its first line. With `window`, a forward also waits for all backwards of the windows before its own.
-// Stages that share experts need it: all of them run the same passes in the same order.
+// its first line. With `window`, forwards of a window wait until all backwards of the window before have
+// started. Stages that share experts need it: all of them run the same passes in the same order.
 //
 // On a chain 1f1b is the schedule of that name (Narayanan et al. 2021, arXiv:2104.04473,
 // PipeDream-Flush): `limit` is the distance to the sink plus one, so a stage warms up with that
@@ -81,7 +81,7 @@ struct StageRule {
   bool forwards_may_lack_room = false;
   bool splits_backward = false;  ///< zb-h1: the stage trains; ordered: `order` has weights
   bool fixed = false;            ///< the order of passes does not depend on arrivals
-  std::int64_t window = 0;  ///< fixed: units that arrive before the next ones may; 0: any number
+  std::optional<std::int64_t> window = {};  ///< fixed: units of a window, if windows alternate
   /// ordered: the passes of every round, units counted from its first; the units of each kind
   /// ascend, each once.
   std::vector<Pass> order = {};

@@ -138,7 +138,7 @@ at::Tensor EncoderLayers::Run(at::Tensor rows) const {
     const auto run = [this, &layer, attend, cut_rows](const at::Tensor& x) {
       return RunLayer(x, layer, attend, cut_rows);
     };
-    rows = RunPart(recompute_ == Recompute::kFull, layer.gate->Enter(rows),
+    rows = RunPart(recompute_.Has(LayerPart::kLayer), layer.gate->Enter(rows),
                    AnyTrained({&layer.qkv, &layer.out, &layer.fc1, &layer.fc2}), run);
   }
   return cut_rows > 0 ? JoinRows(rows, cut_rows, group_) : rows;
@@ -198,11 +198,18 @@ at::Tensor EncoderLayers::RunLayer(const at::Tensor& rows, const Layer& layer,
     return RunAttention(x, layer, attend, cut_rows);
   };
   const at::Tensor heads =
-      RunPart(recompute_ == Recompute::kAttention, rows, layer.qkv.trained(), attention);
+      RunPart(recompute_.Has(LayerPart::kAttention), rows, layer.qkv.trained(), attention);
   const at::Tensor middle = rows + Linear(heads, layer.out, LinearCut::kInputs, group_, cut_rows);
-  const at::Tensor wide =
-      Linear(ApplyNorm(middle, layer.norm2), layer.fc1, LinearCut::kOutputs, group_, cut_rows);
-  return middle + Linear(activation_(wide), layer.fc2, LinearCut::kInputs, group_, cut_rows);
+  const auto up = [this, &layer, cut_rows](const at::Tensor& x) {
+    return activation_(
+        Linear(ApplyNorm(x, layer.norm2), layer.fc1, LinearCut::kOutputs, group_, cut_rows));
+  };
+  const auto mlp = [this, &layer, up, cut_rows](const at::Tensor& x) {
+    const at::Tensor wide = RunPart(recompute_.Has(LayerPart::kMlpUp), x, layer.fc1.trained(), up);
+    return Linear(wide, layer.fc2, LinearCut::kInputs, group_, cut_rows);
+  };
+  return middle + RunPart(recompute_.Has(LayerPart::kMlp), middle,
+                          AnyTrained({&layer.fc1, &layer.fc2}), mlp);
 }
 
 }  // namespace troupe

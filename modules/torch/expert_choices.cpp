@@ -24,6 +24,7 @@ void ExpertChoices::Record(const RoutedToken& token, const std::vector<std::int6
 std::vector<std::int64_t> ExpertChoices::Follow(const RoutedToken& token,
                                                 std::vector<std::int64_t> own) {
   const std::lock_guard lock(mutex_);
+  ++counts_.asked;
   const auto found = experts_.find(token);
   if (found == experts_.end()) return own;
   ++counts_.followed;

@@ -30,7 +30,8 @@ class ExpertChoices {
   void Forget(std::int64_t step);
 
   struct Counts {
-    std::int64_t followed = 0;   ///< tokens with a recorded choice, in all layers
+    std::int64_t asked = 0;      ///< tokens in all layers
+    std::int64_t followed = 0;   ///< of these, those with a recorded choice
     std::int64_t differing = 0;  ///< of these, those whose `own` were others
   };
   Counts counts() const;

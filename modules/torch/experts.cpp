@@ -12,6 +12,7 @@
 #include "modules/torch/placed_rows.hpp"
 #include "modules/torch/planted.hpp"
 #include "modules/torch/products.hpp"
+#include "modules/torch/recompute.hpp"
 #include "modules/torch/routed_rows.hpp"
 
 namespace troupe {
@@ -23,7 +24,8 @@ class Dispatch : public torch::CustomClassHolder {
   Dispatch(ExpertGroupPtr group, const at::Tensor& chosen, std::int64_t num_experts)
       : group_(std::move(group)), per_token_(chosen.size(1)) {
     const at::Tensor flat = chosen.flatten();
-    const at::Tensor counts = at::bincount(flat, {}, num_experts);
+    const at::Tensor counts =
+        at::zeros({num_experts}, flat.options()).index_add_(0, flat, at::ones_like(flat));
     const at::Tensor all = group_->GatherCounts(counts).to(at::kCPU);
     // Those for one expert lie together, in the order of tokens.
     const at::Tensor sorted =
@@ -34,16 +36,19 @@ class Dispatch : public torch::CustomClassHolder {
       return std::accumulate(row + experts.begin, row + experts.end, std::int64_t{0});
     };
     std::vector<at::Tensor> pairs;
+    std::vector<at::Tensor> slots;
     std::int64_t begin = 0;
     for (int ep = 0; ep < group_->ep(); ++ep) {
       const std::int64_t count = sum_of(group_->rank(), PartOf(num_experts, group_->ep(), ep));
       for (int etp = 0; etp < group_->etp(); ++etp) {
         pairs.push_back(sorted.narrow(0, begin, count));
+        slots.push_back(pairs.back() * group_->etp() + etp);
         sent_.push_back(count);
       }
       begin += count;
     }
     pairs_ = at::cat(pairs);
+    slots_ = at::cat(slots);
     rows_ = at::div(pairs_, per_token_, "floor");
     const Interval own = PartOf(num_experts, group_->ep(), group_->own_ep());
     experts_.assign(static_cast<std::size_t>(own.size()), 0);
@@ -62,6 +67,15 @@ class Dispatch : public torch::CustomClassHolder {
   std::int64_t per_token() const { return per_token_; }
   const RowCounts& experts() const { return experts_; }  ///< rows that arrive for each own expert
 
+  /// [M, k, etp, ...] of x [S, ...]: what was sent for each choice, and for each part of its expert.
+  at::Tensor ByChoice(const at::Tensor& x) const {
+    std::vector<std::int64_t> shape = x.sizes().vec();
+    const at::Tensor sorted = at::empty_like(x).index_copy_(0, slots_, x);
+    shape.erase(shape.begin());
+    shape.insert(shape.begin(),
+                 {x.size(0) / (per_token_ * group_->etp()), per_token_, group_->etp()});
+    return sorted.view(shape);
+  }
   /// [R, H], expert by expert, of rows [S, H].
   at::Tensor ToExperts(const at::Tensor& rows) const {
     const at::Tensor arrived = group_->Exchange(rows.contiguous(), sent_, received_);
@@ -100,6 +114,7 @@ class Dispatch : public torch::CustomClassHolder {
   ExpertGroupPtr group_;
   std::int64_t per_token_;
   at::Tensor pairs_;
+  at::Tensor slots_;  ///< [S]: pair * etp + part of the expert
   at::Tensor rows_;
   RowCounts sent_;
   RowCounts received_;
@@ -109,11 +124,10 @@ class Dispatch : public torch::CustomClassHolder {
 
 using DispatchPtr = c10::intrusive_ptr<Dispatch>;
 
-/// Adds rows [S, H] up to those of M tokens, in float32 at least.
-at::Tensor SumRows(const at::Tensor& rows, const at::Tensor& places, std::int64_t num_rows) {
+/// Adds rows [S, H] up to those of M tokens, in float32 at least and always in the same order.
+at::Tensor SumRows(const at::Tensor& rows, const Dispatch& dispatch) {
   const at::ScalarType wide = at::promote_types(rows.scalar_type(), at::kFloat);
-  return at::zeros({num_rows, rows.size(1)}, rows.options().dtype(wide))
-      .index_add_(0, places, rows.to(wide));
+  return dispatch.ByChoice(rows).sum({1, 2}, /*keepdim=*/false, wide);
 }
 
 /// x [M, H] -> [R, H]
@@ -121,16 +135,13 @@ struct DispatchFunction : torch::autograd::Function<DispatchFunction> {
   static at::Tensor forward(AutogradContext* context, const at::Tensor& x,
                             const DispatchPtr& dispatch) {
     context->saved_data["dispatch"] = c10::IValue::make_capsule(dispatch);
-    context->saved_data["rows"] = x.size(0);
     return dispatch->ToExperts(x.index_select(0, dispatch->rows()));
   }
 
   static variable_list backward(AutogradContext* context, const variable_list& gradients) {
     const auto dispatch = Held<Dispatch>(context, "dispatch");
     const at::Tensor back = dispatch->FromExperts(gradients[0].contiguous());
-    return {SumRows(back, dispatch->rows(), context->saved_data["rows"].toInt())
-                .to(gradients[0].scalar_type()),
-            {}};
+    return {SumRows(back, *dispatch).to(gradients[0].scalar_type()), {}};
   }
 };
 
@@ -141,8 +152,7 @@ struct CombineFunction : torch::autograd::Function<CombineFunction> {
     const at::Tensor returned = dispatch->FromExperts(y);
     context->save_for_backward({returned, weights});
     context->saved_data["dispatch"] = c10::IValue::make_capsule(dispatch);
-    return SumRows(returned * ByPair(weights, *dispatch), dispatch->rows(), weights.size(0))
-        .to(y.scalar_type());
+    return SumRows(returned * ByPair(weights, *dispatch), *dispatch).to(y.scalar_type());
   }
 
   static variable_list backward(AutogradContext* context, const variable_list& gradients) {
@@ -152,10 +162,8 @@ struct CombineFunction : torch::autograd::Function<CombineFunction> {
     const at::Tensor& weights = saved[1];
     const at::Tensor gradient = gradients[0].index_select(0, dispatch->rows());
     const at::Tensor products = (gradient.to(weights.scalar_type()) * returned).sum(1);
-    const at::Tensor weight_gradient =
-        at::zeros({weights.numel()}, weights.options()).index_add_(0, dispatch->pairs(), products);
     const at::Tensor sent = (gradient * ByPair(weights, *dispatch)).to(gradients[0].scalar_type());
-    return {dispatch->ToExperts(sent), weight_gradient.view_as(weights), {}};
+    return {dispatch->ToExperts(sent), dispatch->ByChoice(products).sum(2), {}};
   }
 
   /// [S, 1]
@@ -172,7 +180,7 @@ struct GroupedFunction : torch::autograd::Function<GroupedFunction> {
     context->saved_data["dispatch"] = c10::IValue::make_capsule(dispatch);
     at::Tensor y = at::empty({x.size(0), OutOf(weight, *dispatch)}, x.options());
     ForEach(*dispatch, weight, [&](std::int64_t begin, std::int64_t count, const at::Tensor& w) {
-      y.narrow(0, begin, count).copy_(Product(x.narrow(0, begin, count), w.t()));
+      ProductInto(y.narrow(0, begin, count), x.narrow(0, begin, count), w.t());
     });
     return y;
   }
@@ -183,7 +191,7 @@ struct GroupedFunction : torch::autograd::Function<GroupedFunction> {
     const at::Tensor gradient = gradients[0];
     at::Tensor x_gradient = at::empty_like(saved[0]);
     ForEach(*dispatch, saved[1], [&](std::int64_t begin, std::int64_t count, const at::Tensor& w) {
-      x_gradient.narrow(0, begin, count).copy_(Product(gradient.narrow(0, begin, count), w));
+      ProductInto(x_gradient.narrow(0, begin, count), gradient.narrow(0, begin, count), w);
     });
     if (saved[1].requires_grad()) {
       RunOrDefer([gradient, saved, dispatch] {
@@ -239,13 +247,16 @@ ExpertWeights LoadExperts(const std::string& name, const ExpertsConfig& sizes,
 }
 
 at::Tensor RunExperts(const at::Tensor& x, const ExpertWeights& weights, const RoutedRowsPtr& rows,
-                      const ExpertGroupPtr& group) {
+                      const ExpertGroupPtr& group, bool recompute_up) {
   const at::Tensor& tokens = rows->tokens;
   const at::Tensor in = tokens.defined() ? SelectRows(x, tokens) : x;
   const Routing routing = ChooseExperts(in, weights.router, weights.sizes, *rows, weights.layer);
   const auto dispatch = c10::make_intrusive<Dispatch>(group, routing.chosen, weights.sizes.count);
   const at::Tensor arrived = DispatchFunction::apply(in, dispatch);
-  const at::Tensor wide = SwiGlu(GroupedFunction::apply(arrived, weights.gate_up, dispatch));
+  const at::Tensor wide = RunPart(recompute_up, arrived, weights.gate_up,
+                                  [gate_up = weights.gate_up, dispatch](const at::Tensor& own) {
+                                    return SwiGlu(GroupedFunction::apply(own, gate_up, dispatch));
+                                  });
   const at::Tensor given = GroupedFunction::apply(wide, weights.down, dispatch);
   const at::Tensor out = CombineFunction::apply(given, routing.weights, dispatch);
   if (!tokens.defined()) return out;

@@ -26,14 +26,15 @@ struct ExpertWeights {
   RoutedLayer layer;
 };
 
-/// Those of MLP `name`.
+/// Loads the weights of MLP `name`.
 ExpertWeights LoadExperts(const std::string& name, const ExpertsConfig& sizes,
                           const RoutedLayer& layer, const ExpertGroup& group,
                           const ParameterStore& store);
 
 /// The sum of what the chosen experts give to x [n, H], by the router's weights; 0 for padding. All ranks of
-/// the group call it at once, also those without rows.
+/// the group call it at once, also those without rows. `recompute_up`: the wide rows are computed again in the
+/// backward.
 at::Tensor RunExperts(const at::Tensor& x, const ExpertWeights& weights, const RoutedRowsPtr& rows,
-                      const ExpertGroupPtr& group);
+                      const ExpertGroupPtr& group, bool recompute_up);
 
 }  // namespace troupe

@@ -33,11 +33,6 @@ void AddExperts(const ExpertsConfig& experts, const std::string& name, std::int6
 
 namespace {
 
-Tensor Mlp(const Tensor& x, const Parameters& w, const std::string& name) {
-  return Linear(at::silu(Linear(x, w, name + ".gate_proj")) * Linear(x, w, name + ".up_proj"), w,
-                name + ".down_proj");
-}
-
 /// [B, T, k] int64: the own choices by `logits`, or those of the run that is compared.
 Tensor Choose(const Tensor& logits, const ModuleConfig& module, std::int64_t layer,
               const TextBatch& batch, std::int64_t per_token) {
@@ -155,11 +150,11 @@ Tensor Experts(const Tensor& x, const ModuleConfig& module, std::int64_t layer,
   Tensor y = at::zeros_like(x);
   for (std::int64_t i = 0; i < experts.count; ++i) {
     const Tensor weight = (weights * chosen.eq(i)).sum(-1, /*keepdim=*/true);
-    y = y + weight * Mlp(x, w, name + ".experts." + std::to_string(i));
+    y = y + weight * GatedMlp(x, w, name + ".experts." + std::to_string(i));
   }
   if (experts.shared_hidden == 0) return y;
   return y + at::sigmoid(Linear(x, w, name + ".shared_expert_gate")) *
-                 Mlp(x, w, name + ".shared_expert");
+                 GatedMlp(x, w, name + ".shared_expert");
 }
 
 Tensor RouterLoss(const RouterOutputs& outputs, const ModuleConfig& module,

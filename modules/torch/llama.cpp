@@ -166,7 +166,7 @@ at::Tensor Llama::RunLayers(at::Tensor rows, const std::vector<std::int64_t>& le
       routed, cut_rows};
   for (const Layer& layer : layers_) {
     const auto run = [this, &layer, pass](const at::Tensor& x) { return RunLayer(x, layer, pass); };
-    rows = RunPart(recompute_ == Recompute::kFull, layer.gate->Enter(rows),
+    rows = RunPart(recompute_.Has(LayerPart::kLayer), layer.gate->Enter(rows),
                    AnyTrained({&layer.qkv, &layer.out, &layer.gate_up, &layer.down}), run);
   }
   if (routed->losses) routed->losses->Finish(*expert_);
@@ -222,20 +222,35 @@ at::Tensor Llama::RunMlp(const at::Tensor& rows, const Layer& layer, const PassR
   const auto linear = [&](const at::Tensor& x, const LinearWeights& weights, LinearCut cut) {
     return Linear(x, weights, cut, group_, pass.cut_rows);
   };
-  const at::Tensor x = RmsNorm(rows, layer.norm2, config_.norm_epsilon, numerics_);
+  const auto norm = [this, &layer](const at::Tensor& in) {
+    return RmsNorm(in, layer.norm2, config_.norm_epsilon, numerics_);
+  };
+  const auto up = [this, &layer, pass](const at::Tensor& in) {
+    return SwiGlu(Linear(in, layer.gate_up, LinearCut::kOutputs, group_, pass.cut_rows));
+  };
+  const bool again = recompute_.Has(LayerPart::kMlpUp);
+  if (!layer.experts) {
+    const at::Tensor wide = RunPart(again, rows, layer.gate_up.trained(),
+                                    [norm, up](const at::Tensor& in) { return up(norm(in)); });
+    return linear(wide, layer.down, LinearCut::kInputs);
+  }
+  const at::Tensor x = norm(rows);
   at::Tensor sum;
   if (layer.gate_up.weight.defined()) {
-    const at::Tensor gate_up = linear(x, layer.gate_up, LinearCut::kOutputs);
-    sum = linear(SwiGlu(gate_up), layer.down, LinearCut::kInputs);
+    sum = linear(RunPart(again, x, layer.gate_up.trained(), up), layer.down, LinearCut::kInputs);
   }
-  if (!layer.experts) return sum;
   if (sum.defined()) sum = sum * at::sigmoid(linear(x, layer.shared_gate, LinearCut::kNone));
   // Each rank routes its own rows.
   const bool cuts_here = group_->size() > 1 && pass.cut_rows == 0;
   at::Tensor given =
-      RunExperts(cuts_here ? CutRows(x, group_) : x, *layer.experts, pass.routed, expert_);
+      RunExperts(cuts_here ? CutRows(x, group_) : x, *layer.experts, pass.routed, expert_, again);
   if (cuts_here) given = JoinRows(given, x.size(0), group_);
   return sum.defined() ? sum + given : given;
+}
+
+const at::Tensor& Llama::TrainedOfMlp(const Layer& layer) {
+  const at::Tensor& linear = AnyTrained({&layer.gate_up, &layer.down});
+  return layer.experts && !linear.requires_grad() ? layer.experts->router : linear;
 }
 
 at::Tensor Llama::RunLayer(const at::Tensor& rows, const Layer& layer, const PassRows& pass) const {
@@ -243,10 +258,11 @@ at::Tensor Llama::RunLayer(const at::Tensor& rows, const Layer& layer, const Pas
     return RunAttention(x, layer, pass);
   };
   const at::Tensor heads =
-      RunPart(recompute_ == Recompute::kAttention, rows, layer.qkv.trained(), attention);
+      RunPart(recompute_.Has(LayerPart::kAttention), rows, layer.qkv.trained(), attention);
   const at::Tensor middle =
       rows + Linear(heads, layer.out, LinearCut::kInputs, group_, pass.cut_rows);
-  return middle + RunMlp(middle, layer, pass);
+  const auto mlp = [this, &layer, pass](const at::Tensor& x) { return RunMlp(x, layer, pass); };
+  return middle + RunPart(recompute_.Has(LayerPart::kMlp), middle, TrainedOfMlp(layer), mlp);
 }
 
 at::Tensor Llama::Loss(const at::Tensor& rows, const std::vector<std::int64_t>& counts,

@@ -70,7 +70,7 @@ class Llama final : public Decoder {
     LinearWeights shared_gate = {};  ///< of the expert that all tokens get
     ParameterGatePtr gate = {};
   };
-  /// What passes tell all layers.
+  /// The parts of a pass that all layers share.
   struct PassRows {
     AttendFunction attend;
     RoutedRowsPtr routed;
@@ -91,6 +91,8 @@ class Llama final : public Decoder {
   /// The outputs of a layer's heads.
   at::Tensor RunAttention(const at::Tensor& rows, const Layer& layer, const PassRows& pass) const;
   at::Tensor RunMlp(const at::Tensor& rows, const Layer& layer, const PassRows& pass) const;
+  /// A leaf that trains, if any of them does.
+  static const at::Tensor& TrainedOfMlp(const Layer& layer);
   at::Tensor RunLayer(const at::Tensor& rows, const Layer& layer, const PassRows& pass) const;
   /// Of this rank.
   std::int64_t num_heads() const { return config_.heads / group_->size(); }

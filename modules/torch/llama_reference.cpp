@@ -69,12 +69,6 @@ Tensor AttentionHalf(const Tensor& input, const LlamaConfig& llama, const Parame
   return input + Linear(Attend(q, k, v, later), w, attention + ".o_proj");
 }
 
-Tensor Mlp(const Tensor& x, const Parameters& w, const std::string& layer) {
-  const Tensor wide =
-      at::silu(Linear(x, w, layer + ".mlp.gate_proj")) * Linear(x, w, layer + ".mlp.up_proj");
-  return Linear(wide, w, layer + ".mlp.down_proj");
-}
-
 }  // namespace
 
 void AddLlama(const ModuleConfig& module, const Maker& make) {
@@ -128,8 +122,8 @@ TextOutput LlamaLogits(const TextBatch& batch, const std::vector<Insertion>& ins
     const std::string layer = module.name + ".layers." + std::to_string(i);
     x = AttentionHalf(x, llama, w, layer);
     const Tensor in = RmsNorm(x, w, layer + ".post_attention_layernorm", llama.norm_epsilon);
-    x = x +
-        (llama.experts.InLayer(i) ? Experts(in, module, i, batch, w, routers) : Mlp(in, w, layer));
+    x = x + (llama.experts.InLayer(i) ? Experts(in, module, i, batch, w, routers)
+                                      : GatedMlp(in, w, layer + ".mlp"));
   }
   x = RmsNorm(x, w, module.name + ".norm", llama.norm_epsilon).flatten(0, 1);
   const Tensor& head = llama.tied_head ? embedding : w.at(module.name + ".lm_head.weight").value;

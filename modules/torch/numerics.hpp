@@ -13,7 +13,7 @@ struct Numerics {
   at::ScalarType type = at::kFloat;        ///< of activations and of the weights that multiply them
   at::ScalarType state_type = at::kFloat;  ///< of parameters, gradients, moments and losses
   /// Operations of the library only, which any device has for any type; no result is read before
-  /// the pass has ended. Otherwise RMSNorm, AdamW and what attention does between its products run as
+  /// the pass has ended, but the numbers of rows that go to experts. Otherwise RMSNorm, AdamW and what attention does between its products run as
   /// our own loops over host memory.
   bool portable = false;
 

@@ -34,6 +34,14 @@ at::Tensor Product(const at::Tensor& a, const at::Tensor& b) {
   return WideProduct(a, b).to(a.scalar_type());
 }
 
+void ProductInto(at::Tensor out, const at::Tensor& a, const at::Tensor& b) {
+  if (RoundsInBetween(a) || HasLibraryFault(LibraryFault::kShortSums)) {
+    out.copy_(Product(a, b));
+  } else {
+    at::mm_out(out, a, b);
+  }
+}
+
 at::Tensor ProductPlus(const at::Tensor& bias, const at::Tensor& a, const at::Tensor& b) {
   if (HasLibraryFault(LibraryFault::kShortSums)) return RoundedPerTerm(a, b).add_(bias);
   if (!kAddsUpShort || !RoundsInBetween(a)) return at::addmm(bias, a, b);

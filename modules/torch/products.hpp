@@ -18,6 +18,8 @@ at::Tensor Widened(const at::Tensor& x);
 
 /// a [n, k] b [k, m] in the type of a; added up in float32 at least and rounded once.
 at::Tensor Product(const at::Tensor& a, const at::Tensor& b);
+/// The same into `out` [n, m].
+void ProductInto(at::Tensor out, const at::Tensor& a, const at::Tensor& b);
 /// The same plus `bias` [m].
 at::Tensor ProductPlus(const at::Tensor& bias, const at::Tensor& a, const at::Tensor& b);
 /// The same as Product, in float32 where that costs nothing: where the operands are widened.

@@ -49,6 +49,11 @@ Tensor LayerNorm(const Tensor& x, const Parameters& w, const std::string& name, 
                         epsilon);
 }
 
+Tensor GatedMlp(const Tensor& x, const Parameters& w, const std::string& name) {
+  const Tensor wide = at::silu(Linear(x, w, name + ".gate_proj")) * Linear(x, w, name + ".up_proj");
+  return Linear(wide, w, name + ".down_proj");
+}
+
 Tensor SplitHeads(const Tensor& x, std::int64_t heads) {
   return x.view({x.size(0), x.size(1), heads, x.size(2) / heads}).transpose(1, 2);
 }

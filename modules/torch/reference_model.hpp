@@ -25,6 +25,9 @@ at::Tensor Linear(const at::Tensor& x, const Parameters& w, const std::string& n
 at::Tensor LayerNorm(const at::Tensor& x, const Parameters& w, const std::string& name,
                      double epsilon);
 
+/// down(silu(gate(x)) * up(x)), of the linears NAME.gate_proj, NAME.up_proj and NAME.down_proj.
+at::Tensor GatedMlp(const at::Tensor& x, const Parameters& w, const std::string& name);
+
 /// [n, T, heads * D] -> [n, heads, T, D]
 at::Tensor SplitHeads(const at::Tensor& x, std::int64_t heads);
 

@@ -104,7 +104,7 @@ void RouterLosses::AddTo(at::Tensor& gradient, const at::Tensor& logits, std::in
                 2.0 * z * scales_.token / static_cast<double>(scales_.all_layers));
 }
 
-/// Tells a comparison what was chosen, if there is one.
+/// Records the choices for a comparison, if there is one.
 static void Record(const std::vector<RoutedToken>& names, std::int64_t layer,
                    const at::Tensor& chosen) {
   ExpertChoices* const choices = RecordExpertChoices::Active();

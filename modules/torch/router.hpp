@@ -38,8 +38,8 @@ class RouterLosses : public torch::CustomClassHolder {
   RouterLosses(const RouterScales& scales, at::Tensor groups, std::int64_t num_groups,
                const ExpertsConfig& experts);
 
-  /// Counts the experts `chosen` [M, k] in the layer at that place. A layer that is computed again says
-  /// nothing new.
+  /// Counts the experts `chosen` [M, k] in the layer at that place. Ignored when a layer is
+  /// recomputed.
   void Count(std::int64_t layer, const at::Tensor& chosen);
   /// All layers have counted: adds up over the ranks.
   void Finish(const ExpertGroup& group);

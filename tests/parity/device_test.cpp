@@ -36,7 +36,7 @@ std::vector<Setup> Representatives() {
       Setup(Disjoint({.dp = 3}), {.dp = 2}),
       Setup(Disjoint({.tp = 2, .pp = 2}), {.pp = 2, .dp = 2}).ClassToken(),
       Setup(Disjoint({.pp = 2}), {.pp = 2}).TiedHead().ZbH1(),
-      Setup(Disjoint({.dp = 2}), {.tp = 2}).Recomputed("language", Recompute::kFull),
+      Setup(Disjoint({.dp = 2}), {.tp = 2}).Recomputed("language", Recompute{LayerPart::kLayer}),
       Setup(Inline(), {.tp = 2, .pp = 2}),
       Setup(Colocated({.dp = 4}), {.tp = 4}),
       Setup(Colocated({.dp = 4}), {.pp = 2, .dp = 2}).Window(1),

@@ -54,8 +54,9 @@ void AddModule(const Config& config, const ModuleConfig& module, Features& featu
   }
   const auto* const vit = dynamic_cast<const VitConfig*>(&*module.model);
   if (vit && vit->class_token) features.insert("class token");
-  if (module.recompute == Recompute::kAttention) features.insert("recomputed attention");
-  if (module.recompute == Recompute::kFull) features.insert("recomputed layers");
+  for (std::size_t i = 0; i < kLayerPartWords.size(); ++i) {
+    if (module.recompute.HasNumber(i)) features.insert("recomputed " + kLayerPartWords[i]);
+  }
   const auto* const llama = dynamic_cast<const LlamaConfig*>(&*module.model);
   if (!llama) return;
   if (module.layout.tp > llama->kv_heads) features.insert("tp above kv_heads");

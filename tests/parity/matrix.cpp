@@ -265,8 +265,10 @@ Setups Schedules() {
 
 /// What is computed again instead of being kept.
 Setups Recomputation() {
-  const auto attention = Recompute::kAttention;
-  const auto full = Recompute::kFull;
+  const auto attention = Recompute{LayerPart::kAttention};
+  const auto full = Recompute{LayerPart::kLayer};
+  const auto up = Recompute{LayerPart::kMlpUp};
+  const auto mlp = Recompute{LayerPart::kMlp};
   return {
       Setup(Disjoint({.dp = 2}), {.tp = 2, .pp = 2})
           .Recomputed("language", full)
@@ -285,6 +287,33 @@ Setups Recomputation() {
           .Float32(),
       Setup(Inline(), {.tp = 2, .pp = 2}).Recomputed("language", full).Recomputed("vision", full),
       Setup(Disjoint({.dp = 2}), {.pp = 2}).Recomputed("language", full).Frozen("language"),
+      Setup(Disjoint({.dp = 2}), {.tp = 2, .pp = 2})
+          .Recomputed("language", {LayerPart::kAttention, LayerPart::kMlpUp})
+          .Recomputed("vision", up)
+          .Quick()
+          .Float32()
+          .Portable(),
+      Setup(Disjoint({.tp = 2}), {.tp = 2, .pp = 2})
+          .Recomputed("language", mlp)
+          .Recomputed("vision", mlp)
+          .ZbH1()
+          .Quick(),
+      Setup(Disjoint({.tp = 2}), {.tp = 2, .pp = 2})
+          .WithoutSp("language")
+          .Recomputed("language", up)
+          .Adapters("language", 0.3)
+          .ZbH1(),
+      Setup({.tp = 2, .dp = 2, .ep = 4})
+          .Experts(4)
+          .SharedExpert()
+          .Recomputed("language", {LayerPart::kAttention, LayerPart::kMlpUp})
+          .Quick()
+          .Float32(),
+      Setup({.pp = 2, .dp = 2, .ep = 2}).Experts(4).Recomputed("language", mlp).ZbH1().Quick(),
+      Setup({.tp = 2, .dp = 2, .ep = 2, .etp = 2})
+          .Experts(4)
+          .WithoutSp("language")
+          .Recomputed("language", mlp),
   };
 }
 
@@ -299,7 +328,7 @@ Setups Recipes() {
 
 /// Modules whose adapters train, and drop inputs by sample.
 Setups WithAdapters() {
-  const auto full = Recompute::kFull;
+  const auto full = Recompute{LayerPart::kLayer};
   return {
       Setup(Disjoint({.dp = 2}), {.tp = 2, .pp = 2})
           .Adapters("language", 0.0)
@@ -363,7 +392,7 @@ Setups Offloading() {
           .Offloaded("vision", parameters)
           .Quick(),
       Setup(Colocated({.pp = 2, .dp = 2}), {.pp = 2, .dp = 2})
-          .Recomputed("vision", Recompute::kFull)
+          .Recomputed("vision", Recompute{LayerPart::kLayer})
           .Offloaded("vision", state)
           .Float32(),
       Setup(Colocated({.dp = 4}), {.tp = 4}).Frozen("vision").Window(1).Offloaded("vision", state),

@@ -26,7 +26,7 @@ Setups WithoutSequenceParallel() {
           .Sharded(),
       Setup(Disjoint({.dp = 2}), {.tp = 2, .pp = 2})
           .WithoutSp("language")
-          .Recomputed("language", Recompute::kFull),
+          .Recomputed("language", Recompute{LayerPart::kLayer}),
   };
 }
 
@@ -76,10 +76,12 @@ Setups WithContextParallel() {
       Setup(Disjoint({.cp = 2}), {.cp = 3}).Frozen("language").Quick(),
       Setup(Disjoint({.cp = 2}), {.cp = 2}).FrozenProjector(),
       Setup(Disjoint({.cp = 2}), {.cp = 2, .pp = 2}).Frozen("vision").Frozen("language"),
-      Setup(Disjoint({.cp = 2}), {.cp = 2}).Recomputed("language", Recompute::kFull).Quick(),
+      Setup(Disjoint({.cp = 2}), {.cp = 2})
+          .Recomputed("language", Recompute{LayerPart::kLayer})
+          .Quick(),
       Setup(Disjoint({.cp = 2}), {.tp = 2, .cp = 2})
-          .Recomputed("language", Recompute::kAttention)
-          .Recomputed("vision", Recompute::kFull)
+          .Recomputed("language", Recompute{LayerPart::kAttention})
+          .Recomputed("vision", Recompute{LayerPart::kLayer})
           .Float32(),
       Setup(Disjoint({.cp = 2}), {.cp = 2, .pp = 2}).ZbH1().Quick().Float32().Portable(),
       Setup(Disjoint({.cp = 2}), {.cp = 2, .pp = 2}).Gpipe(),
@@ -161,7 +163,7 @@ Setups WithPacks() {
       Setup(Disjoint({.dp = 2}), {.dp = 2})
           .Context(200)
           .Packed()
-          .Recomputed("language", Recompute::kFull)
+          .Recomputed("language", Recompute{LayerPart::kLayer})
           .Frozen("vision"),
       Setup(Colocated({.dp = 4}), {.tp = 2, .dp = 2}).Context(200).Packed().Quick().Float32(),
       Setup(Colocated({.cp = 2, .dp = 2}), {.cp = 2, .pp = 2}).Context(250).Packed().Window(2),
@@ -227,8 +229,8 @@ Setups WithShardedStates() {
           .Sharded()
           .Quick(),
       Setup(Disjoint({.dp = 2}), {.pp = 2, .dp = 2})
-          .Recomputed("language", Recompute::kFull)
-          .Recomputed("vision", Recompute::kAttention)
+          .Recomputed("language", Recompute{LayerPart::kLayer})
+          .Recomputed("vision", Recompute{LayerPart::kAttention})
           .Sharded()
           .Float32(),
       Setup(Colocated({.dp = 4}), {.tp = 2, .dp = 2}).Sharded().Quick().Float32().Portable(),

@@ -38,7 +38,8 @@ Setups WithExperts() {
       Setup({.tp = 2, .cp = 2, .dp = 2, .ep = 2, .etp = 2}).Experts(4).Float32(),
       Setup({.pp = 2, .dp = 2, .ep = 2}).Experts(4).Quick().Float32().Portable(),
       Setup({.pp = 3, .dp = 2, .ep = 2}).Experts(4).ExpertsEvery(2).TiedHead().Quick(),
-      Setup({.pp = 2, .dp = 4, .ep = 4}).Experts(4).ZbH1().Quick().Float32(),
+      Setup({.pp = 2, .dp = 4, .ep = 4}).Experts(4).ZbH1().Quick().Float32().Portable(),
+      Setup({.dp = 2, .ep = 2}).Experts(4).ZbH1().Portable(),
       Setup({.pp = 2, .dp = 2, .ep = 2}).Experts(4).SharedExpert().ZbH1().TiedHead(),
       Setup({.pp = 2, .dp = 2, .ep = 2}).Experts(4).Gpipe().Quick(),
       Setup({.pp = 2, .dp = 2, .ep = 2})
@@ -49,12 +50,12 @@ Setups WithExperts() {
           .Quick(),
       Setup({.pp = 2, .dp = 2, .ep = 2})
           .Experts(4)
-          .Recomputed("language", Recompute::kFull)
+          .Recomputed("language", Recompute{LayerPart::kLayer})
           .Quick(),
       Setup({.tp = 2, .dp = 2, .ep = 4})
           .Experts(4)
           .SharedExpert()
-          .Recomputed("language", Recompute::kAttention)
+          .Recomputed("language", Recompute{LayerPart::kAttention})
           .Float32(),
       Setup({.dp = 4, .ep = 2}).Experts(4).Sharded().Quick().Float32(),
       Setup({.dp = 4, .ep = 2}).Experts(4).Sharded(2).Quick().Float32(),
@@ -100,6 +101,12 @@ Setups WithExperts() {
       Setup(Colocated({.dp = 4}), Disjoint({.cp = 2}), {.tp = 2, .dp = 2, .ep = 4})
           .Experts(4)
           .Float32(),
+      Setup(Colocated({.dp = 4}), Disjoint(), {.pp = 2, .dp = 2, .ep = 2})
+          .Experts(4)
+          .Window(2)
+          .Microbatches(4)
+          .Credits(1)
+          .Quick(),
   };
 }
 

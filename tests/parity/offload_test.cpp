@@ -80,7 +80,9 @@ TEST_CASE("offloading changes no bit of a gradient, parameter or moment", "[pari
       Setup(Colocated({.dp = 4}), {.tp = 2, .dp = 2}),
       Setup(Colocated({.tp = 2, .dp = 3}), {.tp = 3, .dp = 2}).Heads("language", 6, 3).Samples(3),
       Setup(Colocated({.pp = 2, .dp = 2}), {.pp = 2, .dp = 2}).Window(2),
-      Setup(Colocated({.dp = 2}), {.pp = 2}).Recomputed("vision", Recompute::kFull).Window(1),
+      Setup(Colocated({.dp = 2}), {.pp = 2})
+          .Recomputed("vision", Recompute{LayerPart::kLayer})
+          .Window(1),
       Setup(Colocated({.dp = 4}), Colocated({.pp = 2, .dp = 2}), {.tp = 4}));
   INFO(setup.name());
   const auto without = Run(setup.config(), Offload::kNone);

@@ -85,6 +85,10 @@ std::string Proof::Objection() const {
     text = "compared " + std::to_string(comparisons) + " times, expected " +
            std::to_string(4 * kProofSteps);
   }
+  if (text.empty() && choices.followed != choices.asked) {
+    text = "compared " + std::to_string(choices.followed) + " choices of experts, expected " +
+           std::to_string(choices.asked);
+  }
   return text;
 }
 
@@ -111,6 +115,7 @@ Proof Prove(const Config& config, const Wrap& wrap, bool queues) {
     proof.worst[kind] = observer->worst(kind);
   }
   proof.comparisons = observer->comparisons;
+  proof.choices = observer->choices();
   return proof;
 }
 

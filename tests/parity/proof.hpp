@@ -11,6 +11,7 @@
 #include "actors/job_course.hpp"
 #include "configs/config.hpp"
 #include "modules/stage_program.hpp"
+#include "modules/torch/expert_choices.hpp"
 
 namespace troupe {
 
@@ -20,8 +21,9 @@ using Wrap = std::function<ProgramFactory(ProgramFactory)>;
 inline constexpr std::int64_t kProofSteps = 3;
 
 struct Proof {
-  std::string failure;                 ///< of the run itself, empty when it came to its end
-  std::vector<std::string> faults;     ///< differences beyond the precision's limits
+  std::string failure;              ///< of the run itself, empty when it came to its end
+  std::vector<std::string> faults;  ///< differences beyond the precision's limits
+  ExpertChoices::Counts choices;
   double worst_gradient = 0.0;         ///< relative to its tensor's maximum
   std::vector<double> gradients;       ///< the worst of each tensor in each step
   std::map<TensorKind, double> worst;  ///< of every kind, so relative

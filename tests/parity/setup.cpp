@@ -139,6 +139,7 @@ Setup& Setup::Note(const std::string& note) {
 Setup& Setup::Experts(std::int64_t count, std::int64_t per_token) {
   ModuleConfig& language = Module("language");
   language.As<LlamaConfig>().experts = {.count = count, .per_token = per_token, .hidden = 12};
+  if (per_token == 1) language.As<LlamaConfig>().experts.softmax = RouterSoftmax::kBefore;
   language.moe = {.balance = Balance::kSample, .balance_coefficient = 0.3, .z_coefficient = 0.05};
   return Note(std::to_string(per_token) + " of " + std::to_string(count) + " experts");
 }
@@ -188,8 +189,11 @@ Setup& Setup::Adapters(const std::string& module, double dropout) {
 
 Setup& Setup::Recomputed(const std::string& module, Recompute what) {
   Module(module).recompute = what;
-  return Note(std::string(what == Recompute::kFull ? "all" : "attention") + " of " + module +
-              " recomputed");
+  std::string parts;
+  for (std::size_t i = 0; i < kLayerPartWords.size(); ++i) {
+    if (what.HasNumber(i)) parts += (parts.empty() ? "" : " and ") + kLayerPartWords[i];
+  }
+  return Note(parts + " of " + module + " recomputed");
 }
 
 Setup& Setup::Offloaded(const std::string& module, Offload what) {

@@ -61,10 +61,10 @@ TEST_CASE("bfloat16 costs a short copy of the parameters, which alone leaves as 
 
 TEST_CASE("what is computed again is not kept", "[modules]") {
   Config config = SmallModulesConfig();
-  config.modules[0].recompute = Recompute::kAttention;
+  config.modules[0].recompute = Recompute{LayerPart::kAttention};
   // Less the norm's output, q, k, v and the sums.
   CHECK(KeptBy(config, "vision") == kFloat * (kVit - 2 * 5 * (8 + 3 * 8 + 4) + kAtSource));
-  config.modules[0].recompute = Recompute::kFull;
+  config.modules[0].recompute = Recompute{LayerPart::kLayer};
   CHECK(KeptBy(config, "vision") == kFloat * (2 * 5 * 8 + kAtSource));
 }
 

@@ -90,7 +90,7 @@ TEST_CASE("operations are the same in every layout, and recomputation adds none"
   Config config = SmallModulesConfig();
   const double whole = TotalFlops(StepFlops(config, kShape));
   config.modules[2].layout = {.tp = 2, .pp = 2};
-  config.modules[2].recompute = Recompute::kFull;
+  config.modules[2].recompute = Recompute{LayerPart::kLayer};
   config.modules[0].inline_in = "language";
   CHECK(TotalFlops(StepFlops(config, kShape)) == whole);
 }

@@ -145,7 +145,7 @@ TEST_CASE("adapters have the loss and the gradients of PEFT, and train like them
   const Pair pair = GENERATE(from_range(kPairs));
   SetLayouts(config, pair.vision, pair.language);
   for (ModuleConfig& module : config.modules) {
-    module.recompute = GENERATE(Recompute::kNone, Recompute::kFull);
+    module.recompute = GENERATE(Recompute{}, Recompute{LayerPart::kLayer});
   }
   INFO(one.name << ", language " << ToString(pair.language));
   const Recording recording(one, config);

@@ -70,7 +70,8 @@ TEST_CASE("bfloat16 computes again, and puts weights off, to the same bits", "[t
   SetLayout(config, "language", {.tp = 2});
   const Outcome kept = Run(config);
   CHECK(Run(config, /*split=*/true).gradients == kept.gradients);
-  for (const Recompute recompute : {Recompute::kAttention, Recompute::kFull}) {
+  for (const Recompute recompute :
+       {Recompute{LayerPart::kAttention}, Recompute{LayerPart::kLayer}}) {
     ModuleOf(config, "vision").recompute = recompute;
     ModuleOf(config, "language").recompute = recompute;
     const Outcome again = Run(config);

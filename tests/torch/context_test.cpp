@@ -1,70 +1,12 @@
 // Samples that are cut over the ranks along cp, and rows over those along tp: what the ranks send each
 // other, and what they keep.
-#include <malloc.h>
-
 #include <catch2/catch.hpp>
 
 #include "plan/memory.hpp"
-#include "tests/torch/job.hpp"
+#include "tests/torch/kept.hpp"
 #include "tests/torch/processes.hpp"
 
 namespace troupe {
-namespace {
-
-constexpr std::int64_t kTokensOfEach = 48;
-
-/// Samples of 48 tokens, without images.
-Inputs LongInputs(std::int64_t samples) {
-  Inputs inputs;
-  inputs.tokens = Buffer::Allocate({samples, kTokensOfEach}, DType::kInt64);
-  inputs.labels = Buffer::Allocate({samples, kTokensOfEach}, DType::kInt64);
-  for (std::int64_t i = 0; i < samples * kTokensOfEach; ++i) {
-    inputs.tokens.as<std::int64_t>()[i] = (i * 7 + i / 4) % 21;
-    inputs.labels.as<std::int64_t>()[i] = i % 5 == 0 ? -100 : (i * 11) % 21;
-  }
-  inputs.content = Buffer::Zeros({samples, kTokensOfEach}, DType::kUInt8);
-  return inputs;
-}
-
-Config LongLanguage(Layout layout, Precision precision) {
-  Config config = LanguageAlone(layout, precision);
-  ModuleOf(config, "language").As<LlamaConfig>().context = kTokensOfEach;
-  return config;
-}
-
-/// Bytes that the forward of a microbatch has left in memory on all ranks together.
-double KeptByForward(const Config& config) {
-  Job job(config);
-  const int num_ranks = config.cluster.ranks;
-  const auto data = std::make_shared<Inputs>(LongInputs(8));
-  for (std::int64_t sample = 0; sample < 8; ++sample) {
-    data->table.samples.push_back(sample);
-    data->table.rows.push_back(kTokensOfEach);
-  }
-  const auto forward = [&](std::int64_t unit) {
-    std::vector<std::function<void()>> work;
-    for (int i = 0; i < num_ranks; ++i) {
-      work.emplace_back([&, i] {
-        job.Program("language", 0, 0, i).Forward({.unit = unit, .inputs = {}, .data = data});
-      });
-    }
-    RunThreads(work);
-  };
-  forward(0);  // leaves buffers of the library, too
-  const auto used = [] {
-    const auto info = mallinfo2();
-    return static_cast<double>(info.uordblks + info.hblkhd);
-  };
-  const double before = used();
-  forward(1);
-  return used() - before;
-}
-
-double KeptByLayer(const Config& config) {
-  return (KeptByForward(WithLayers(config, 9)) - KeptByForward(WithLayers(config, 1))) / 8;
-}
-
-}  // namespace
 
 TEST_CASE(
     "ranks along cp pass keys and values on, once forward and once backward, and one gradient",

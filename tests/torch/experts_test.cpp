@@ -98,7 +98,7 @@ TEST_CASE("a rank has its experts, and those along expert-dp divide their state"
           "[torch][experts]") {
   const auto precision = GENERATE(Precision::kFloat32, Precision::kBFloat16);
   const int instances = GENERATE(1, 2);
-  Config config = ExpertLanguage({.tp = 2, .dp = 4, .ep = 2}, precision);
+  Config config = ExpertLanguage({.tp = 2, .dp = 4, .ep = 4}, precision);
   config.optimizer.shard = OptimizerShard::kData;
   config.optimizer.instances = instances;
   const auto specs = StageParameters(config, "language", 0);
@@ -106,13 +106,13 @@ TEST_CASE("a rank has its experts, and those along expert-dp divide their state"
   double others = 0;
   for (const ParameterSpec& spec : specs) {
     const bool cut = spec.cut != Cut::kNone && spec.cut != Cut::kSummed;
-    (spec.expert ? experts : others) +=
-        static_cast<double>(spec.num_elements()) / (spec.expert || cut ? 2.0 : 1.0);
+    const double parts = spec.expert ? 4.0 : cut ? 2.0 : 1.0;
+    (spec.expert ? experts : others) += static_cast<double>(spec.num_elements()) / parts;
   }
   const bool mixed = precision == Precision::kBFloat16;
   const double always = mixed ? 2 + 4 : 4 + 4;
   const double divided = (mixed ? 12.0 : 8.0) * instances;
-  const double most = experts * (always + divided / 4) + others * (always + divided / 4);
+  const double most = experts * (always + divided / 2) + others * (always + divided / 4);
   Job job(config);
   for (int dp = 0; dp < 4; ++dp) {
     for (int tp = 0; tp < 2; ++tp) {

@@ -22,7 +22,8 @@ namespace {
 constexpr double kExact = 1e-10;
 
 const std::vector<std::string> kLanguageFamilies = {
-    "llama", "llama_tied", "llama_biased", "llama_linear", "llama3", "mistral", "qwen2", "qwen3"};
+    "llama", "llama_tied", "llama_biased", "llama_linear", "llama3",   "mistral",
+    "qwen2", "qwen3",      "mixtral",      "qwen2_moe",    "qwen3_moe"};
 
 std::vector<std::string> AllFamilies() {
   std::vector<std::string> families = kLanguageFamilies;

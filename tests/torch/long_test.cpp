@@ -104,7 +104,7 @@ TEST_CASE("many blocks are close in shorter types, and computed again to the sam
   Config config = LongConfig(2);
   const Inputs inputs = LongInputs(config);
   const Gradients exact = GradientsOf(config, inputs);
-  for (ModuleConfig& module : config.modules) module.recompute = Recompute::kAttention;
+  for (ModuleConfig& module : config.modules) module.recompute = Recompute{LayerPart::kAttention};
   CHECK(GradientsOf(config, inputs) == exact);
   config.run.precision = Precision::kFloat32;
   CHECK(Difference(exact, GradientsOf(config, inputs)) < 1e-5);

@@ -70,7 +70,8 @@ TEST_CASE("operations of the library compute again what was not kept, to the sam
   Config config = SmallConfig();
   SetLayout(config, "language", {.tp = 2});
   const Outcome kept = Run(config, true);
-  for (const Recompute recompute : {Recompute::kAttention, Recompute::kFull}) {
+  for (const Recompute recompute :
+       {Recompute{LayerPart::kAttention}, Recompute{LayerPart::kLayer}}) {
     ModuleOf(config, "vision").recompute = recompute;
     ModuleOf(config, "language").recompute = recompute;
     const Outcome again = Run(config, true);

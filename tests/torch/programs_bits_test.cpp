@@ -14,7 +14,8 @@ TEST_CASE("what is computed again has the same bits as what was kept", "[torch]"
   auto microbatches = TwoMicrobatches(config);
   microbatches.push_back(MakeInputs(config, {0, 0, 0, 0}, 3));  // no image at all
   const Outcome kept = Run(config, microbatches);
-  for (const Recompute recompute : {Recompute::kAttention, Recompute::kFull}) {
+  for (const Recompute recompute :
+       {Recompute{LayerPart::kAttention}, Recompute{LayerPart::kLayer}}) {
     ModuleOf(config, "vision").recompute = recompute;
     ModuleOf(config, "language").recompute = recompute;
     const Outcome again = Run(config, microbatches);

@@ -21,7 +21,7 @@ NEW_TOKENS = 24
 IMAGE_TOKEN = 30
 ROWS_OF_IMAGE = 4
 LANGUAGE = ("llama", "llama_tied", "llama_biased", "llama_linear", "llama3", "mistral", "qwen2",
-            "qwen3")
+            "qwen3", "mixtral", "qwen2_moe", "qwen3_moe")
 WHOLE = tuple(f"llava_{vision}_{language}" for vision in ("clip", "siglip")
               for language in ("llama", "mistral", "qwen2", "qwen3"))
 NEXT = ("llava_next_clip_llama", "llava_next_siglip_qwen2")
