@@ -25,6 +25,38 @@ static KeyEntry KindEntry() {
   return entry;
 }
 
+/// Adds the keys of a module's layout and of its experts' losses.
+static void AddLayoutKeys(std::vector<KeySpec>& keys) {
+  using enum ValueType;
+  using enum KeyRole;
+  Add(keys, {"modules.*.layout"},
+      {{"tp", &Layout::tp, Range{1, kMaxRanks}, "Tensor parallel: parts of every layer."},
+       {"cp", &Layout::cp, Range{1, kMaxRanks},
+        "Context parallel: parts of a sample's tokens, or of an image's patches."},
+       {"pp", &Layout::pp, Range{1, kMaxRanks}, "Pipeline parallel: stages."},
+       {"dp", &Layout::dp, Range{1, kMaxRanks},
+        "Data parallel: replicas. tp*cp*pp*dp equals the number of ranks."},
+       {"sp", &Layout::sp, kRounding,
+        "Sequence parallel: with tp above 1, the rows between the linear layers of a layer are cut "
+        "over tp, too. Off for comparison (docs/parallelism.md)."},
+       {"ep", &Layout::ep, Range{1, kMaxRanks},
+        "Expert parallel: parts into which the experts are divided. ep*etp divides tp*cp*dp."},
+       {"etp", &Layout::etp, Range{1, kMaxRanks},
+        "Expert tensor parallel: parts of every expert."}});
+  Add(keys, {"modules.*.moe", KindsWhere([](const ModelConfig& model) {
+               return model.may_have_experts();
+             })},
+      {{"balance", &MoeConfig::balance, Words{"sample", "microbatch"}, kTuning,
+        "The tokens over which experts are to get equally many: those of each \"sample\", or those "
+        "of "
+        "a \"microbatch\" of all replicas in lock step, which depends on the layout "
+        "(docs/parallelism.md)."},
+       {"balance_coefficient", &MoeConfig::balance_coefficient, kNotNegative, kTuning,
+        "Factor of the load-balancing loss; 0 for none."},
+       {"z_coefficient", &MoeConfig::z_coefficient, kNotNegative, kTuning,
+        "Factor of the router's z-loss; 0 for none."}});
+}
+
 std::vector<KeySpec> ModuleKeys() {
   using enum ValueType;
   using enum KeyRole;
@@ -71,32 +103,7 @@ std::vector<KeySpec> ModuleKeys() {
         "How many gradients of a window each replica of the module it feeds still owes when the "
         "state begins to come back: more hide the copy, fewer lower the peak. Unless given, half "
         "the stages of that module."}});
-  Add(keys, {"modules.*.layout"},
-      {{"tp", &Layout::tp, Range{1, kMaxRanks}, "Tensor parallel: parts of every layer."},
-       {"cp", &Layout::cp, Range{1, kMaxRanks},
-        "Context parallel: parts of a sample's tokens, or of an image's patches."},
-       {"pp", &Layout::pp, Range{1, kMaxRanks}, "Pipeline parallel: stages."},
-       {"dp", &Layout::dp, Range{1, kMaxRanks},
-        "Data parallel: replicas. tp*cp*pp*dp equals the number of ranks."},
-       {"sp", &Layout::sp, kRounding,
-        "Sequence parallel: with tp above 1, the rows between the linear layers of a layer are cut "
-        "over tp, too. Off for comparison (docs/parallelism.md)."},
-       {"ep", &Layout::ep, Range{1, kMaxRanks},
-        "Expert parallel: parts into which the experts are divided. ep*etp divides tp*cp*dp."},
-       {"etp", &Layout::etp, Range{1, kMaxRanks},
-        "Expert tensor parallel: parts of every expert."}});
-  Add(keys, {"modules.*.moe", KindsWhere([](const ModelConfig& model) {
-               return model.may_have_experts();
-             })},
-      {{"balance", &MoeConfig::balance, Words{"sample", "microbatch"}, kTuning,
-        "The tokens over which experts are to get equally many: those of each \"sample\", or those "
-        "of "
-        "a \"microbatch\" of all replicas in lock step, which depends on the layout "
-        "(docs/parallelism.md)."},
-       {"balance_coefficient", &MoeConfig::balance_coefficient, kNotNegative, kTuning,
-        "Factor of the load-balancing loss; 0 for none."},
-       {"z_coefficient", &MoeConfig::z_coefficient, kNotNegative, kTuning,
-        "Factor of the router's z-loss; 0 for none."}});
+  AddLayoutKeys(keys);
   Add(keys, {"modules.*.input"},
       {{"field", &InputConfig::field, "The sample's field it reads."},
        {"placeholder", &InputConfig::placeholder, "The word in the text that its rows replace."}});

@@ -188,7 +188,7 @@ struct GroupedFunction : torch::autograd::Function<GroupedFunction> {
   static variable_list backward(AutogradContext* context, const variable_list& gradients) {
     const auto dispatch = Held<Dispatch>(context, "dispatch");
     const variable_list saved = context->get_saved_variables();
-    const at::Tensor gradient = gradients[0];
+    const at::Tensor& gradient = gradients[0];
     at::Tensor x_gradient = at::empty_like(saved[0]);
     ForEach(*dispatch, saved[1], [&](std::int64_t begin, std::int64_t count, const at::Tensor& w) {
       ProductInto(x_gradient.narrow(0, begin, count), gradient.narrow(0, begin, count), w);
