@@ -142,10 +142,12 @@ std::string ExpertsText(const JobPlan& plan) {
     const auto size_of = [&](ExpertAxis axis) {
       return ToString(axis) + " " + std::to_string(layout.size(axis));
     };
-    text += "experts of " + module.config->name + ": " + std::to_string(experts / layout.ep) +
-            " of " + std::to_string(experts) + " on a rank; " +
-            Listed(kExpertAxisOrder, ", ", size_of) + ", fastest first: ranks " +
-            Listed(groups, " and ") + " exchange tokens\n";
+    text +=
+        "experts of " + module.config->name + ": " + std::to_string(experts / layout.ep) + " of " +
+        std::to_string(experts) + " on a rank; " + Listed(kExpertAxisOrder, ", ", size_of) +
+        ", fastest first; " +
+        (layout.expert_group() == 1 ? "no rank sends tokens to another\n"
+                                    : "ranks that exchange tokens: " + Listed(groups, "; ") + "\n");
   }
   return text;
 }

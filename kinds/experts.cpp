@@ -9,7 +9,14 @@ namespace troupe {
 void CheckExperts(const ExpertsConfig& experts, ModuleCheck& check) {
   const Named count = check.Own("experts", experts.count);
   if (!check.Good({count.key})) return;
-  if (experts.count == 0) return;
+  if (experts.count == 0) {
+    for (const Named& size : {check.Own("expert_hidden", experts.hidden),
+                              check.Own("shared_expert_hidden", experts.shared_hidden)}) {
+      if (size.value == 0 || !check.Good({size.key})) continue;
+      check.Add(size.key, "expected 0 without `experts`, got " + std::to_string(size.value));
+    }
+    return;
+  }
   const Named per_token = check.Own("experts_per_token", experts.per_token);
   const Named hidden = check.Own("expert_hidden", experts.hidden);
   if (check.Good({per_token.key}) && experts.per_token > experts.count) {

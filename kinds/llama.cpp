@@ -8,6 +8,9 @@ namespace {
 /// The tokens of the byte tokenizer: 256 bytes, begin, end, padding.
 constexpr std::int64_t kByteTokens = 259;
 
+/// Far above any model. Checks and estimates go through the parameters of every expert.
+constexpr double kMaxExperts = 4'096;
+
 /// A key in a part of the configuration.
 template <typename Part, typename Field, typename... Parts>
 ModelKey Inside(Part LlamaConfig::*part, std::string_view name, Field Part::*field,
@@ -67,7 +70,7 @@ std::vector<ModelKey> LlamaKeys() {
            "rope_low_frequency."),
       Rope("rope_original_context", &RotaryConfig::original_context, kCount, Unit{"tokens"},
            "llama3: the context before it was lengthened."),
-      Experts("experts", &ExpertsConfig::count, Range{0, kMaxCount},
+      Experts("experts", &ExpertsConfig::count, Range{0, kMaxExperts},
               "Experts in place of a layer's MLP, a multiple of ep; 0 for none."),
       Experts("experts_per_token", &ExpertsConfig::per_token, kCount,
               "How many of them the router chooses for a token."),

@@ -217,21 +217,23 @@ std::pair<std::string, std::string> FamilyOf(const LlamaConfig& llama) {
 void WriteExpertKeys(const LlamaConfig& llama, std::string_view type, ForeignValues& values) {
   const ExpertsConfig& experts = llama.experts;
   if (experts.count == 0) return;
-  const auto refuse = [&type](const std::string& what) {
-    throw ModelFolderError("config.json: no family of Hugging Face has " + what +
-                           "; the nearest is " + std::string(type));
+  const auto refuse = [](const std::string& what) {
+    throw ModelFolderError("config.json: no family of Hugging Face has experts with " + what);
   };
   values.emplace_back("num_experts_per_tok", experts.per_token);
   if (type == kMixtral) {
-    if (llama.attention_bias != AttentionBias::kNone) refuse("biases and no shared expert");
-    if (experts.softmax != RouterSoftmax::kAfter) refuse("a softmax before the choice here");
-    if (experts.every != 1) refuse("layers without experts here");
+    if (llama.attention_bias != AttentionBias::kNone)
+      refuse("attention_bias and neither head_norms nor a shared expert");
+    if (experts.softmax != RouterSoftmax::kAfter)
+      refuse("router_softmax = \"before\" and neither head_norms nor a shared expert");
+    if (experts.every != 1)
+      refuse("expert_every above 1 and neither head_norms nor a shared expert");
     values.emplace_back("num_local_experts", experts.count);
     return;
   }
-  if (type == kQwen3Moe && experts.shared_hidden > 0) refuse("norms of heads and a shared expert");
+  if (type == kQwen3Moe && experts.shared_hidden > 0) refuse("head_norms and a shared expert");
   if (type == kQwen2Moe && llama.attention_bias == AttentionBias::kAll) {
-    refuse("a bias after attention and a shared expert");
+    refuse("attention_bias = \"all\" and a shared expert");
   }
   values.emplace_back("num_experts", experts.count);
   values.emplace_back("moe_intermediate_size", experts.hidden);
