@@ -110,10 +110,10 @@ caf::result<Answer> AnswerLater(DevicePointer self, const DeviceWork& work, Answ
 }
 
 /// Records the collectives of the program of `work` that have ended.
-void RecordCollectives(DeviceState& s, const DeviceWork& work) {
+void RecordConcurrent(DeviceState& s, const DeviceWork& work) {
   const auto program = s.programs.find(work.stage);
   if (program == s.programs.end() || work.untraced) return;
-  RecordCollectives(s.config, work, *program->second);
+  RecordConcurrent(s.config, work, *program->second);
 }
 
 /// Calls `body`, which does the work and returns the answer.
@@ -131,7 +131,7 @@ caf::result<Answer> RunNow(DevicePointer self, const DeviceWork& work, Body body
     times.end_ns = NowNs();
     if constexpr (requires { answer.busy_ns; }) answer.busy_ns = times.end_ns - times.begin_ns;
     Record(s.config, work, times, cores);
-    RecordCollectives(s, work);
+    RecordConcurrent(s, work);
     return answer;
   } catch (...) {
     return FailWork(s.config, work);
@@ -169,7 +169,7 @@ void EndQueued(DeviceState& s, const DeviceWork& work, const std::string& error,
     then(answer);
     if constexpr (requires { answer.busy_ns; }) answer.busy_ns = busy_ns;
     Record(s.config, work, times);
-    RecordCollectives(s, work);
+    RecordConcurrent(s, work);
     promise.deliver(std::move(answer));
   } catch (...) {
     promise.deliver(FailWork(s.config, work));

@@ -167,7 +167,7 @@ std::string RangeName(const DeviceConfig& config, const DeviceWork& work);
 void Record(const DeviceConfig& config, const DeviceWork& work, const WorkTimes& times,
             const CoreTime& cores = {});
 /// Records the collectives of a program that have ended since it was last asked.
-void RecordCollectives(const DeviceConfig& config, const DeviceWork& work, StageProgram& program);
+void RecordConcurrent(const DeviceConfig& config, const DeviceWork& work, StageProgram& program);
 
 /// The exception in flight, with the first line of its text. Programs may throw anything.
 Failure ThrownFailure();

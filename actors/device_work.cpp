@@ -29,7 +29,10 @@ constexpr std::array<WorkWords, kNumWorkKinds + 1> kWords = {{{"work", nullptr},
                                                               {"checkpoint", nullptr},
                                                               {"sum of gradients", nullptr},
                                                               {"gathering of parameters", nullptr},
-                                                              {"wait for replicas", nullptr}}};
+                                                              {"wait for replicas", nullptr},
+                                                              {"activations out", nullptr},
+                                                              {"activations back", nullptr},
+                                                              {"wait for activations", nullptr}}};
 
 const WorkWords& WordsOf(WorkKind kind) { return kWords.at(static_cast<std::size_t>(kind)); }
 
@@ -111,8 +114,8 @@ void Record(const DeviceConfig& config, const DeviceWork& work, const WorkTimes&
   config.trace->Worked(record);
 }
 
-void RecordCollectives(const DeviceConfig& config, const DeviceWork& work, StageProgram& program) {
-  for (const CollectiveWork& done : program.TakeCollectives()) {
+void RecordConcurrent(const DeviceConfig& config, const DeviceWork& work, StageProgram& program) {
+  for (const ConcurrentWork& done : program.TakeConcurrent()) {
     DeviceWork one = work;
     one.kind = done.kind;
     one.unit = 0;

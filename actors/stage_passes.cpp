@@ -195,6 +195,7 @@ void StartForward(StagePointer self, std::int64_t unit) {
   pass.token_scale = round.token_scale;
   pass.sample_scale = round.sample_scale;
   pass.step = round.step;
+  pass.next_backward = NextBackward(s.counters, s.config.rule).value_or(kNoUnit);
   pass.first_microbatch =
       PlaceOf(s, unit).number * s.config.units.In(round.microbatches).microbatches_each;
   if (s.config.reads_data) {
@@ -257,10 +258,12 @@ void EndBackward(StageState& s, std::int64_t unit, const FromSet<BackwardDone>& 
 void StartBackward(StagePointer self, std::int64_t unit) {
   StageState& s = self->state;
   const StageState::Flight& flight = s.flights.at(unit);
-  const BackwardPass pass{.unit = unit,
-                          .gradients = {},
-                          .split_weights = s.config.rule.splits_backward,
-                          .last = unit + 1 == s.counters.horizon};
+  const BackwardPass pass{
+      .unit = unit,
+      .gradients = {},
+      .split_weights = s.config.rule.splits_backward,
+      .last = unit + 1 == s.counters.horizon,
+      .next_backward = NextBackward(s.counters, s.config.rule).value_or(kNoUnit)};
   std::vector<const std::vector<Buffer>*> by_link;  // without shards: the link has no gradient
   for (const auto& returned : flight.gradients) by_link.push_back(&returned.shards);
   RunOnDevices<BackwardDone>(

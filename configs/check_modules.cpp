@@ -37,6 +37,19 @@ static void CheckStages(const ModuleConfig& module, Report& report) {
   }
 }
 
+static void CheckOffloadedLayers(const ModuleConfig& module, Report& report) {
+  if (!module.model->split_layers()) return;
+  const std::string key = KeyOf(module, "offload_activations");
+  if (!report.Good({key, KeyOf(module, "layers"), KeyOf(module, "feature_layer")})) return;
+  const std::int64_t layers = module.model->split_layers()->number;
+  for (const std::int64_t layer : module.offload_activations.layers) {
+    if (layer < layers) continue;
+    report.Add(key, "expected layers from 0 to " + std::to_string(layers - 1) + ", got " +
+                        std::to_string(layer));
+    return;
+  }
+}
+
 namespace {
 
 class ConfigModuleCheck : public ModuleCheck {
@@ -249,6 +262,7 @@ void CheckModules(const Config& config, Report& report) {
     ConfigModuleCheck check(config, module, report);
     module.model->Check(check);
     CheckStages(module, report);
+    CheckOffloadedLayers(module, report);
     CheckContext(module, report);
     CheckHasInput(module, report);
     CheckAdapters(module, report);

@@ -173,6 +173,14 @@ struct MoeConfig {
   friend bool operator==(const MoeConfig&, const MoeConfig&) = default;
 };
 
+/// Layers of a module, by their numbers.
+struct LayerChoice {
+  bool automatic = false;                 ///< "auto": a rule chooses
+  std::vector<std::int64_t> layers = {};  ///< otherwise these
+  bool none() const { return !automatic && layers.empty(); }
+  friend bool operator==(const LayerChoice&, const LayerChoice&) = default;
+};
+
 struct ModuleConfig {
   std::string name;
   Model model = DefaultModel();  ///< its kind, and the keys that only this kind has
@@ -187,6 +195,7 @@ struct ModuleConfig {
   std::optional<LoraConfig> lora = {};  ///< only its adapters train
   MoeConfig moe = {};
   Recompute recompute = {};
+  LayerChoice offload_activations = {};
   Offload offload = Offload::kNone;  ///< kState: also gradients and moments
   /// Gradients that each replica of the language model still owes when the offloaded part comes
   /// back. Unset: half the stages of its pipeline.

@@ -60,6 +60,11 @@ struct Printer {
     if (field->empty()) return Quoted("balanced");
     return "[" + Listed(*field, ", ", [](std::int64_t n) { return std::to_string(n); }) + "]";
   }
+  std::string operator()(const LayerChoice* field) const {
+    if (field->layers.empty()) return Quoted(field->automatic ? "auto" : std::string(kNoWord));
+    return "[" + Listed(field->layers, ", ", [](std::int64_t n) { return std::to_string(n); }) +
+           "]";
+  }
   std::string operator()(const std::vector<ClusterNode>* field) const {
     return AreAlike(*field) ? std::to_string(std::max<std::size_t>(field->size(), 1)) : "";
   }

@@ -262,6 +262,27 @@ static Refused ReadStages(const KeySpec& key, const TomlValue& value, const Slot
   return {};
 }
 
+static Refused ReadLayers(const KeySpec& key, const TomlValue& value, const Slot& slot) {
+  LayerChoice choice{.automatic = value.Is(Kind::kString) && value.string == "auto"};
+  const bool none = value.Is(Kind::kString) && value.string == kNoWord;
+  if (!choice.automatic && !none && !value.Is(Kind::kArray)) return Refuse(key, value);
+  std::set<std::int64_t> seen;
+  for (const auto& item : value.items) {
+    const std::int64_t layer = WholeNumber(item).value_or(-1);
+    if (layer < 0 || layer > INT32_MAX) {
+      return ConfigError{item.place,
+                         "expected the number of a layer, from 0, got " + Described(item)};
+    }
+    if (!seen.insert(layer).second) {
+      return ConfigError{item.place,
+                         "expected each layer once, got " + std::to_string(layer) + " twice"};
+    }
+    choice.layers.push_back(layer);
+  }
+  *std::get<LayerChoice*>(slot) = std::move(choice);
+  return {};
+}
+
 static Refused ReadWindow(const KeySpec& key, const TomlValue& value, const Slot& slot) {
   const bool step = value.Is(Kind::kString) && value.string == "step";
   const std::int64_t count = WholeNumber(value).value_or(0);
@@ -410,6 +431,7 @@ constexpr auto kForms = std::to_array<ValueForm>({
     {ReadWords, ""},
     {ReadRanks, "ranks like \"4-7\", \"0-2,5\" or [0, 1, 2, 5]"},
     {ReadStages, "\"balanced\" or a list of layers per stage like [1, 3]"},
+    {ReadLayers, "\"none\", \"auto\" or a list of layers like [0, 1]"},
     {ReadWindow, "\"step\" or a whole number (microbatches) of at least 1"},
     {ReadBetas, "two numbers of at least 0 and below 1"},
     {ReadChannels, "three numbers: red, green, blue"},

@@ -28,6 +28,7 @@ enum class ValueType {
   kSomeWords,  ///< the same; one word stands for a list of it, "none" for an empty one
   kRanks,      ///< "4-7", "0-2,5" or a list; order kept
   kStages,     ///< "balanced" or a list of layer counts
+  kLayerList,  ///< "none", "auto" or a list of layer numbers
   kWindow,     ///< "step" or a count
   kBetas,      ///< two numbers in [0, 1)
   kChannels,   ///< three numbers: red, green, blue

@@ -42,12 +42,12 @@ inline auto Fields(LossSums& x) {
 }
 inline auto Fields(ForwardPass& x) {
   return std::tie(x.unit, x.train, x.loss_scale, x.inputs, x.data, x.rows, x.step,
-                  x.first_microbatch, x.token_scale, x.sample_scale);
+                  x.first_microbatch, x.token_scale, x.sample_scale, x.next_backward);
 }
 inline auto Fields(ReducedGradients& x) { return std::tie(x.squared_norm, x.squared_norms); }
 inline auto Fields(ForwardResult& x) { return std::tie(x.outputs, x.loss); }
 inline auto Fields(BackwardPass& x) {
-  return std::tie(x.unit, x.gradients, x.split_weights, x.last);
+  return std::tie(x.unit, x.gradients, x.split_weights, x.last, x.next_backward);
 }
 inline auto Fields(BackwardResult& x) { return std::tie(x.gradients); }
 inline auto Fields(UpdateStep& x) { return std::tie(x.step, x.clip_coefficient, x.schedule); }

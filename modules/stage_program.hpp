@@ -83,6 +83,9 @@ struct LossSums {
   }
 };
 
+/// In place of a unit.
+inline constexpr std::int64_t kNoUnit = -1;
+
 /// A unit is a microbatch, or a window of them for a colocated encoder. Counted from the start of
 /// the run, never reused.
 struct ForwardPass {
@@ -95,8 +98,9 @@ struct ForwardPass {
   std::int64_t step = 0;                      ///< training: the step, from 0
   std::int64_t first_microbatch = 0;          ///< of the unit, counted from the round's start
   // For the losses of routers.
-  double token_scale = 0.0;   ///< 1 / tokens of the global batch, without padding
-  double sample_scale = 0.0;  ///< 1 / samples of the global batch
+  double token_scale = 0.0;              ///< 1 / tokens of the global batch, without padding
+  double sample_scale = 0.0;             ///< 1 / samples of the global batch
+  std::int64_t next_backward = kNoUnit;  ///< the unit whose backward comes after this pass
 
   /// The samples of its rows; null: unknown.
   const RowTable* table() const { return data ? &data->table : rows.get(); }
@@ -118,6 +122,7 @@ struct BackwardPass {
   bool split_weights = false;
   /// No other of the round follows: with it, or its BackwardWeights, gradients are complete.
   bool last = false;
+  std::int64_t next_backward = kNoUnit;  ///< as of a ForwardPass
 };
 
 struct BackwardResult {
@@ -158,8 +163,9 @@ using StateMovedCallback = std::function<void(const WorkTimes&)>;
 
 enum class TensorKind { kParameter, kGradient, kFirstMoment, kSecondMoment };
 
-/// A collective that ran concurrently with the functions of a program, or a wait of theirs for one.
-struct CollectiveWork {
+/// A collective or copy of activations that ran concurrently with the functions of a program, or a
+/// wait of theirs for one.
+struct ConcurrentWork {
   WorkKind kind = WorkKind::kCollectiveWait;
   WorkTimes times;
 };
@@ -201,7 +207,7 @@ class StageProgram {
   /// divide the state, all of them must be given parameters, since they send them to each other.
   virtual void SetTensors(TensorKind kind, const std::vector<TensorPiece>& pieces) = 0;
   /// Returns those that have ended since the last call, with times by the clock of trace/clock.hpp.
-  virtual std::vector<CollectiveWork> TakeCollectives() { return {}; }
+  virtual std::vector<ConcurrentWork> TakeConcurrent() { return {}; }
   /// Bytes of parameters, gradients and optimizer state that are on the device now.
   virtual std::size_t state_bytes() const = 0;
 };

@@ -29,7 +29,7 @@ class WrappedProgram : public StageProgram {
   void SetTensors(TensorKind kind, const std::vector<TensorPiece>& pieces) override {
     program->SetTensors(kind, pieces);
   }
-  std::vector<CollectiveWork> TakeCollectives() override { return program->TakeCollectives(); }
+  std::vector<ConcurrentWork> TakeConcurrent() override { return program->TakeConcurrent(); }
   std::size_t state_bytes() const override { return program->state_bytes(); }
 
  protected:

@@ -65,6 +65,14 @@ std::vector<Interval> SplitLayers(const ModuleConfig& module) {
   return stages;
 }
 
+bool ActivationsLeave(const ModuleConfig& module, int pp, std::int64_t layer) {
+  const LayerChoice& choice = module.offload_activations;
+  if (!choice.automatic) return std::ranges::find(choice.layers, layer) != choice.layers.end();
+  const StagePlace place = PlaceOf(module, pp);
+  const bool before_loss = place.last && !module.model->emits_rows();
+  return !before_loss || layer + 1 < place.layers.end;
+}
+
 StagePlace PlaceOf(const ModuleConfig& module, int pp) {
   return {SplitLayers(module).at(At(pp)), pp == 0, pp + 1 == module.num_stages()};
 }

@@ -18,6 +18,11 @@ std::vector<Interval> SplitLayers(const ModuleConfig& module);
 /// Returns the place of stage `pp` of `module`. Throws LayoutError as SplitLayers does.
 StagePlace PlaceOf(const ModuleConfig& module, int pp);
 
+/// Returns whether the activations of this layer of stage `pp` leave the device between a forward and
+/// its backward (ModuleConfig::offload_activations). "auto": those of all layers but one whose
+/// backward begins when its forward ends, the last before a loss.
+bool ActivationsLeave(const ModuleConfig& module, int pp, std::int64_t layer);
+
 /// Cuts `num_layers` layers of cost 1 into `num_stages` contiguous stages of at least one layer, so
 /// that the largest stage costs least, `first_extra` and `last_extra` included. Among equal cuts,
 /// returns the most even one, then the one with fewer layers on earlier stages, which keep more

@@ -31,20 +31,45 @@ std::int64_t ElementsOf(const Config& config, const StagePart& part, RankWork wo
   return part.module->model->KeptElements(PlaceOf(*part.module, part.pp), work);
 }
 
+/// What a microbatch keeps for its backward.
+struct KeptElements {
+  std::int64_t all = 0;
+  std::int64_t away = 0;          ///< the part of it that leaves the device
+  std::int64_t largest_away = 0;  ///< of a layer
+};
+
+/// Adds what leaves of the layers of a part.
+void AddAway(const StagePart& part, RankWork work, KeptElements& kept) {
+  const ModuleConfig& module = *part.module;
+  if (module.offload_activations.none()) return;
+  work.recompute = module.recompute;
+  if (module.inline_in) work.cp = 1;
+  const Interval layers = PlaceOf(module, part.pp).layers;
+  for (std::int64_t layer = layers.begin; layer < layers.end; ++layer) {
+    if (!ActivationsLeave(module, part.pp, layer)) continue;
+    const StagePlace alone{.layers = {layer, layer + 1}};
+    const std::int64_t away = module.model->KeptElements(alone, work);
+    kept.away += away;
+    kept.largest_away = std::max(kept.largest_away, away);
+  }
+}
+
 /// Counts nothing before the first part that trains, since no backward gets there.
-std::int64_t ActivationElements(const Config& config, const ModuleConfig& module, int pp) {
-  if (!module.model->computes()) return 0;
+KeptElements ActivationElements(const Config& config, const ModuleConfig& module, int pp) {
+  if (!module.model->computes()) return {};
   const auto replicas = static_cast<std::int64_t>(module.layout.dp);
   const RankWork work = {.samples = CeilDivide(config.samples_per_microbatch(), replicas),
                          .tp = module.layout.tp,
                          .etp = module.layout.etp,
                          .cp = module.layout.cp,
                          .cuts_rows = module.layout.cuts_rows()};
-  std::int64_t elements = 0;
+  KeptElements kept;
   for (const StagePart& part : StageParts(config, module.name, pp)) {
-    if (part.runs_backward()) elements += ElementsOf(config, part, work);
+    if (!part.runs_backward()) continue;
+    kept.all += ElementsOf(config, part, work);
+    if (part.edge == nullptr) AddAway(part, work, kept);
   }
-  return elements;
+  return kept;
 }
 
 /// Returns the most microbatches of a stage that may still be in flight when the state that its
@@ -93,8 +118,11 @@ StageMemory EstimateMemory(const Config& config, const std::string& module, int 
   const std::size_t read = memory.parameters - masters + memory.rounded;
   if (own.offload == Offload::kParameters) memory.offloaded = read;
   if (own.offload == Offload::kState) memory.offloaded = memory.state();
-  const std::int64_t kept = ActivationElements(config, own, pp);
-  memory.activations = static_cast<std::size_t>(kept) * (mixed ? element / 2 : element);
+  const KeptElements kept = ActivationElements(config, own, pp);
+  const std::size_t computed = mixed ? element / 2 : element;
+  memory.activations = static_cast<std::size_t>(kept.all) * computed;
+  memory.away = static_cast<std::size_t>(kept.away) * computed;
+  memory.largest_away = static_cast<std::size_t>(kept.largest_away) * computed;
   return memory;
 }
 
@@ -108,14 +136,23 @@ std::vector<StageNeed> StageNeeds(const JobPlan& plan) {
     need.stage = stage.stage;
     need.memory = EstimateMemory(config, module.config->name, stage.pp);
     if (OffloadOf(config, *module.config) == Offload::kNone) need.memory.offloaded = 0;
+    const StageMemory& one = need.memory;
     if (module.colocated_encoder) {
-      need.activations = WindowActivations(config, *module.config, need.memory.activations);
+      const auto of_window = [&](std::size_t bytes) {
+        return WindowActivations(config, *module.config, bytes);
+      };
+      need.away = of_window(one.away);
+      need.activations = of_window(one.activations - one.away) +
+                         std::min(need.away, of_window(2 * one.largest_away));
     } else {
-      const std::int64_t kept = stage.kept;
-      need.activations = need.memory.activations * static_cast<std::size_t>(kept);
-      const std::int64_t left = std::min(kept, RestoreAhead(plan, stage.module));
-      need.gone_at_restore = need.memory.activations *
-                             static_cast<std::size_t>(std::max<std::int64_t>(0, kept - left));
+      const auto kept = static_cast<std::size_t>(stage.kept);
+      need.away = one.away * kept;
+      // A layer that runs and one on its way out, and one that returns for the next backward.
+      const std::size_t here = one.largest_away * (kept > 1 ? 3 : 2);
+      need.activations = (one.activations - one.away) * kept + std::min(need.away, here);
+      const std::int64_t left = std::min(stage.kept, RestoreAhead(plan, stage.module));
+      need.gone_at_restore = (one.activations - one.away) *
+                             static_cast<std::size_t>(std::max<std::int64_t>(0, stage.kept - left));
     }
     for (int dp = 0; dp < module.grid.layout().dp; ++dp) {
       for (const int rank : plan.RanksOf(stage.stage, dp)) need.ranks.push_back(rank);
@@ -136,13 +173,14 @@ static std::map<int, std::size_t> SumByRank(const std::vector<StageNeed>& stages
 }
 
 static std::size_t Offloaded(const StageNeed& stage) { return stage.memory.offloaded; }
+static std::size_t OnHost(const StageNeed& stage) { return stage.memory.offloaded + stage.away; }
 
 std::map<int, std::size_t> RankNeeds(const std::vector<StageNeed>& stages) {
   return SumByRank(stages, &StageNeed::per_rank);
 }
 
 std::map<int, std::size_t> HostNeeds(const Config& config, const std::vector<StageNeed>& stages) {
-  const auto beside = SumByRank(stages, Offloaded);
+  const auto beside = SumByRank(stages, OnHost);
   const auto parameters = SumByRank(stages, [](const auto& s) { return s.memory.parameters; });
   const auto savings = RankSavings(stages);
   std::map<int, std::size_t> needs = RankNeeds(stages);

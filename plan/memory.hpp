@@ -21,6 +21,8 @@ struct StageMemory {
   std::size_t optimizer = 0;    ///< both Adam moments of the parts that train
   std::size_t offloaded = 0;    ///< the part of these four that leaves the device for a while
   std::size_t activations = 0;  ///< kept per microbatch in flight; an estimate, see the source
+  std::size_t away = 0;  ///< the part of `activations` that is in host memory until its backward
+  std::size_t largest_away = 0;  ///< that part of one layer
   std::size_t state() const { return parameters + rounded + gradients + optimizer; }
 };
 
@@ -34,7 +36,8 @@ struct StageNeed {
   int stage = 0;
   std::vector<int> ranks;       ///< of all replicas, ascending
   StageMemory memory;           ///< with the activations of one microbatch
-  std::size_t activations = 0;  ///< activations of all units kept at once
+  std::size_t activations = 0;  ///< activations of all units kept at once, on the device
+  std::size_t away = 0;         ///< others of these, in host memory
   /// The part of `activations` that is released before the offloaded state of the stages that feed
   /// this one begins to come back.
   std::size_t gone_at_restore = 0;
@@ -48,8 +51,8 @@ std::vector<StageNeed> StageNeeds(const JobPlan& plan);
 std::map<int, std::size_t> RankNeeds(const std::vector<StageNeed>& stages);
 
 /// Returns host bytes by rank. A rank of backend "cpu" has all its needs on the host, and in
-/// addition the copies of offloaded encoders. A rank on a GPU has these copies, or its parameters
-/// while they are created, whichever is larger.
+/// addition the copies of offloaded encoders and activations. A rank on a GPU has these copies, or
+/// its parameters while they are created, whichever is larger.
 std::map<int, std::size_t> HostNeeds(const Config& config, const std::vector<StageNeed>& stages);
 
 /// Returns by rank how much offloading lowers the peak. The language model's activations use the

@@ -98,6 +98,18 @@ std::optional<Pass> NextPass(const StageCounters& c, const StageRule& rule) {
   return std::nullopt;
 }
 
+std::optional<std::int64_t> NextBackward(StageCounters c, const StageRule& rule) {
+  c.busy = false;
+  c.activations = c.horizon;
+  c.gradients = c.forwards;
+  for (auto pass = NextPass(c, rule); pass; pass = NextPass(c, rule)) {
+    if (pass->kind == PassKind::kBackward) return pass->unit;
+    if (pass->kind == PassKind::kForward) break;
+    CountStarted(c, *pass);
+  }
+  return std::nullopt;
+}
+
 void CountStarted(StageCounters& c, const Pass& pass) { ++(c.*CounterOf(pass.kind)); }
 
 bool AllStarted(const StageCounters& c, const StageRule& rule) {

@@ -93,6 +93,10 @@ std::optional<Pass> NextPass(const StageCounters& counters, const StageRule& rul
 /// The pass of that kind that starts after those counted.
 Pass NextOf(PassKind kind, const StageCounters& counters);
 
+/// The unit whose backward comes next, weights aside, if all inputs are there; none: a forward comes
+/// first, or nothing does.
+std::optional<std::int64_t> NextBackward(StageCounters counters, const StageRule& rule);
+
 /// Counts `pass` as started.
 void CountStarted(StageCounters& counters, const Pass& pass);
 

@@ -145,7 +145,7 @@ void SortByTime(RunTrace& trace) {
   const auto moved = [&](int& index) {
     if (index >= 0) index = place[At(index)];
   };
-  for (auto* list : {&trace.work, &trace.collectives}) {
+  for (auto* list : {&trace.work, &trace.concurrent}) {
     for (TraceWork& work : *list) moved(work.message);
     std::ranges::stable_sort(*list, {}, [](const TraceWork& w) { return w.pass.begin_ns; });
   }
@@ -157,7 +157,7 @@ void SortByTime(RunTrace& trace) {
     if (message.begin_ns >= 0) message.begin_ns -= origin;
     if (message.end_ns >= 0) message.end_ns -= origin;
   }
-  for (auto* list : {&trace.work, &trace.collectives}) {
+  for (auto* list : {&trace.work, &trace.concurrent}) {
     for (TraceWork& work : *list) {
       work.pass.begin_ns -= origin;
       work.pass.end_ns -= origin;
@@ -301,7 +301,7 @@ class Merger {
       work.cores = CoreTimeOf(record);
       const auto found = records_.by_id.find(record.cause);
       if (found != records_.by_id.end()) work.message = found->second;
-      (IsCollective(work.pass.kind) ? trace_.collectives : trace_.work).push_back(work);
+      (IsConcurrent(work.pass.kind) ? trace_.concurrent : trace_.work).push_back(work);
     }
   }
 

@@ -22,13 +22,16 @@ enum class WorkKind : std::uint8_t {
   kReduceBucket = 10,    ///< some gradients summed over replicas, concurrently with other work
   kGather = 11,          ///< some parameters gathered from replicas, likewise
   kCollectiveWait = 12,  ///< the part of other work that waited for one of these two
+  kActivationsOut = 13,  ///< activations copied off a device, concurrently with other work
+  kActivationsBack = 14,  ///< the same activations copied back
+  kActivationsWait = 15,  ///< the part of other work that waited for one of these two
 };
 
-inline constexpr std::uint8_t kNumWorkKinds = 12;
+inline constexpr std::uint8_t kNumWorkKinds = 15;
 
-/// Collectives that run concurrently with other work, and waits for them. A trace keeps them apart
-/// from work.
-constexpr bool IsCollective(WorkKind kind) { return kind >= WorkKind::kReduceBucket; }
+/// Collectives and copies of activations that run concurrently with other work, and waits for them. A
+/// trace keeps them apart from work.
+constexpr bool IsConcurrent(WorkKind kind) { return kind >= WorkKind::kReduceBucket; }
 
 /// Copies run concurrently with a device's other work. All other work is sequential, except that
 /// sums of gradients may run concurrently with other modules of the rank.
@@ -55,7 +58,10 @@ constexpr const char* ToString(WorkKind kind) {
                                                                  "checkpoint",
                                                                  "sum of gradients",
                                                                  "gathering of parameters",
-                                                                 "wait for replicas"};
+                                                                 "wait for replicas",
+                                                                 "activations out",
+                                                                 "activations back",
+                                                                 "wait for activations"};
   const auto number = static_cast<std::size_t>(kind);
   return number < kNames.size() ? kNames[number] : "?";
 }

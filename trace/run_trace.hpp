@@ -79,7 +79,7 @@ struct RunTrace {
   std::vector<TraceActor> actors;
   std::vector<TraceMessage> messages;  ///< by sent_ns
   std::vector<TraceWork> work;         ///< by begin_ns
-  std::vector<TraceWork> collectives;  ///< IsCollective, by begin_ns
+  std::vector<TraceWork> concurrent;   ///< IsConcurrent, by begin_ns
   std::int64_t origin_ns = 0;          ///< was subtracted from every time
 };
 

@@ -12,6 +12,7 @@ constexpr double kQuickGeluSlope = 1.702;
 struct QuickGeluFunction : torch::autograd::Function<QuickGeluFunction> {
   static at::Tensor forward(AutogradContext* context, const at::Tensor& x) {
     context->save_for_backward({x});
+    NoteKept({x});
     at::Tensor y = Widened(x) * kQuickGeluSlope;
     at::silu_(y);
     return y.mul_(1.0 / kQuickGeluSlope).to(x.scalar_type());
@@ -27,6 +28,7 @@ struct QuickGeluFunction : torch::autograd::Function<QuickGeluFunction> {
 struct SwiGluFunction : torch::autograd::Function<SwiGluFunction> {
   static at::Tensor forward(AutogradContext* context, const at::Tensor& x) {
     context->save_for_backward({x});
+    NoteKept({x});
     const std::int64_t width = x.size(1) / 2;
     return at::silu(Widened(x.narrow(1, 0, width)))
         .mul_(x.narrow(1, width, width))

@@ -41,6 +41,7 @@ struct AttentionFunction : torch::autograd::Function<AttentionFunction> {
     } else {
       context->save_for_backward({heads.q, heads.k, heads.v, output.log_sums, rows});
     }
+    NoteKept({plan->portable ? qkv : heads.q, heads.k, heads.v, output.log_sums, rows});
     context->saved_data["plan"] = c10::IValue::make_capsule(plan);
     return rows;
   }

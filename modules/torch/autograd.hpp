@@ -14,4 +14,8 @@ c10::intrusive_ptr<T> Held(AutogradContext* context, const char* key) {
   return c10::static_intrusive_pointer_cast<T>(context->saved_data[key].toCapsule());
 }
 
+/// The node keeps these activations for its backward: they may leave the device until then
+/// (modules/torch/activation_offload.hpp). Parameters and what other code reads are not for it.
+void NoteKept(at::TensorList activations);
+
 }  // namespace troupe

@@ -128,8 +128,8 @@ void BucketExchange::WaitForParameters() {
   for (std::size_t b = 0; b < gathered_.size(); ++b) WaitForGather(b);
 }
 
-std::vector<CollectiveWork> BucketExchange::TakeCollectives() {
-  std::vector<CollectiveWork> all = std::exchange(waits_, {});
+std::vector<ConcurrentWork> BucketExchange::TakeConcurrent() {
+  std::vector<ConcurrentWork> all = std::exchange(waits_, {});
   if (!operations_) return all;
   for (const OperationTimes& done : operations_->TakeTimes()) {
     const bool gathers = done.operation == Operation::kAllGather;

@@ -69,7 +69,7 @@ class BucketExchange {
   void WaitForParameters();
 
   /// See StageProgram.
-  std::vector<CollectiveWork> TakeCollectives();
+  std::vector<ConcurrentWork> TakeConcurrent();
 
  private:
   friend class ParameterGate;
@@ -95,7 +95,7 @@ class BucketExchange {
   StartedOperations::Number last_reduce_ = 0;
   std::vector<StartedOperations::Number> gathered_;  ///< by bucket; 0: nothing to wait for
   bool measures_ = false;
-  std::vector<CollectiveWork> waits_;
+  std::vector<ConcurrentWork> waits_;
   std::optional<StartedOperations> operations_;  ///< none if there are no other replicas
   GroupNumbers others_;
   GroupNumbers experts_;

@@ -66,6 +66,7 @@ struct ContextFunction : torch::autograd::Function<ContextFunction> {
       PutOutputs(output.heads, *own.plan, RowsIn(out, own.rows()));
       saved.push_back(output.log_sums);
     }
+    NoteKept(saved);
     context->save_for_backward(std::move(saved));
     context->saved_data["plan"] = c10::IValue::make_capsule(plan);
     return out;

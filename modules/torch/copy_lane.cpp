@@ -14,41 +14,56 @@
 #include "trace/clock.hpp"
 
 namespace troupe {
+
+void LetGo(const at::Tensor& tensor) {
+  const at::Storage& storage = tensor.storage();
+  storage.set_data_ptr(at::DataPtr(nullptr, tensor.device()));
+}
+
+void TakeMemory(const at::Tensor& tensor) {
+  const at::Storage& storage = tensor.storage();
+  storage.set_data_ptr(storage.allocator()->allocate(storage.nbytes()));
+}
+
 namespace {
 
 class HostCopyLane : public CopyLane {
  public:
-  at::Tensor Beside(const at::Tensor& tensor) override {
-    counted_.push_back(
-        std::make_unique<CountedSideMemory>(static_cast<std::int64_t>(tensor.nbytes())));
-    return at::empty_like(tensor);
+  at::Tensor HostBytes(std::int64_t bytes) override {
+    const at::Tensor memory = at::empty({bytes}, at::kByte);
+    const auto counted = std::make_shared<CountedSideMemory>(bytes);
+    return at::from_blob(
+        memory.data_ptr(), {bytes}, [memory, counted](void*) {}, at::kByte);
   }
 
-  void Queue(std::vector<LaneCopy> copies, std::function<void()> release,
-             StateMovedCallback done) override {
+  Job Queue(std::vector<LaneCopy> copies, std::function<void()> release,
+            StateMovedCallback done) override {
     const std::lock_guard lock(mutex_);
     jobs_.push_back({std::move(copies), std::move(release), std::move(done)});
-    ++unfinished_;
+    ++queued_;
     if (!thread_.joinable()) {
       const SignalsBlocked blocked;
       thread_ = std::jthread([this](const std::stop_token& stop) { Loop(stop); });
     }
     wake_.notify_all();
+    return queued_;
   }
 
-  void Wait() override {
+  bool Wait(Job job) override {
     std::unique_lock lock(mutex_);
-    idle_.wait(lock, [this] { return unfinished_ == 0; });
+    const bool waits = finished_ < job;
+    if (waits) progress_.wait(lock, [this, job] { return finished_ >= job; });
+    return waits;
   }
 
  private:
-  struct Job {
+  struct Copies {
     std::vector<LaneCopy> copies;
     std::function<void()> release;
     StateMovedCallback done;
   };
 
-  static void Run(Job& job) {
+  static void Run(Copies& job) {
     WorkTimes times;
     times.begin_ns = NowNs();
     for (const LaneCopy& copy : job.copies) {
@@ -63,22 +78,23 @@ class HostCopyLane : public CopyLane {
   void Loop(const std::stop_token& stop) {
     std::unique_lock lock(mutex_);
     while (wake_.wait(lock, stop, [this] { return !jobs_.empty(); }) && !stop.stop_requested()) {
-      Job job = std::move(jobs_.front());
+      Copies job = std::move(jobs_.front());
       jobs_.pop_front();
       lock.unlock();
       Run(job);
       job = {};  // released before a waiting thread continues
       lock.lock();
-      if (--unfinished_ == 0) idle_.notify_all();
+      ++finished_;
+      progress_.notify_all();
     }
   }
 
-  std::vector<std::unique_ptr<CountedSideMemory>> counted_;
   std::mutex mutex_;
   std::condition_variable_any wake_;
-  std::condition_variable idle_;
-  std::deque<Job> jobs_;
-  std::size_t unfinished_ = 0;
+  std::condition_variable progress_;
+  std::deque<Copies> jobs_;
+  Job queued_ = 0;
+  Job finished_ = 0;
   std::jthread thread_;  ///< destroyed first: stops after the copy that runs
 };
 

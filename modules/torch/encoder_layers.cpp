@@ -3,6 +3,7 @@
 #include <stdexcept>
 #include <utility>
 
+#include "modules/torch/activation_offload.hpp"
 #include "modules/torch/activations.hpp"
 #include "modules/torch/autograd.hpp"
 #include "modules/torch/context_attention.hpp"
@@ -28,8 +29,14 @@ struct LeafValuesFunction : torch::autograd::Function<LeafValuesFunction> {
 
 }  // namespace
 
-static at::Tensor Gelu(const at::Tensor& x) { return at::gelu(x); }
-static at::Tensor GeluTanh(const at::Tensor& x) { return at::gelu(x, "tanh"); }
+static at::Tensor Gelu(const at::Tensor& x) {
+  NoteKept({x});
+  return at::gelu(x);
+}
+static at::Tensor GeluTanh(const at::Tensor& x) {
+  NoteKept({x});
+  return at::gelu(x, "tanh");
+}
 
 static auto FunctionOf(MlpActivation activation) {
   switch (activation) {
@@ -101,6 +108,7 @@ EncoderLayers::EncoderLayers(const ModuleConfig& module, int pp, const Parameter
   for (std::int64_t layer = layers.begin; layer < layers.end; ++layer) {
     layers_.push_back(LoadLayer(name_ + ".encoder.layers." + std::to_string(layer), module, store));
     layers_.back().gate = store.exchange().MakeGate(name_, BucketPlace::kInLayer, layer);
+    layers_.back().leaves = ActivationsLeave(module, pp, layer);
   }
   if (pp + 1 == module.num_stages() && module.As<PatchEncoder>().final_norm) {
     final_norm_ = LoadLayerNorm(name_ + ".post_layernorm", store);
@@ -138,8 +146,11 @@ at::Tensor EncoderLayers::Run(at::Tensor rows) const {
     const auto run = [this, &layer, attend, cut_rows](const at::Tensor& x) {
       return RunLayer(x, layer, attend, cut_rows);
     };
-    rows = RunPart(recompute_.Has(LayerPart::kLayer), layer.gate->Enter(rows),
-                   AnyTrained({&layer.qkv, &layer.out, &layer.fc1, &layer.fc2}), run);
+    const auto part = [&](const at::Tensor& x) {
+      return RunPart(recompute_.Has(LayerPart::kLayer), x,
+                     AnyTrained({&layer.qkv, &layer.out, &layer.fc1, &layer.fc2}), run);
+    };
+    rows = RunLayerAway(layer.leaves, layer.gate->Enter(rows), part);
   }
   return cut_rows > 0 ? JoinRows(rows, cut_rows, group_) : rows;
 }

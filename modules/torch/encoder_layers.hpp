@@ -79,6 +79,7 @@ class EncoderLayers {
     LinearWeights fc1;
     LinearWeights fc2;
     ParameterGatePtr gate = {};
+    bool leaves = false;  ///< its activations are in host memory between its passes
   };
 
   static Layer LoadLayer(const std::string& name, const ModuleConfig& module,

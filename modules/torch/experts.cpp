@@ -151,6 +151,7 @@ struct CombineFunction : torch::autograd::Function<CombineFunction> {
                             const at::Tensor& weights, const DispatchPtr& dispatch) {
     const at::Tensor returned = dispatch->FromExperts(y);
     context->save_for_backward({returned, weights});
+    NoteKept({returned});
     context->saved_data["dispatch"] = c10::IValue::make_capsule(dispatch);
     return SumRows(returned * ByPair(weights, *dispatch), *dispatch).to(y.scalar_type());
   }
@@ -177,6 +178,7 @@ struct GroupedFunction : torch::autograd::Function<GroupedFunction> {
   static at::Tensor forward(AutogradContext* context, const at::Tensor& x, const at::Tensor& weight,
                             const DispatchPtr& dispatch) {
     context->save_for_backward({x, weight});
+    NoteKept({x});
     context->saved_data["dispatch"] = c10::IValue::make_capsule(dispatch);
     at::Tensor y = at::empty({x.size(0), OutOf(weight, *dispatch)}, x.options());
     ForEach(*dispatch, weight, [&](std::int64_t begin, std::int64_t count, const at::Tensor& w) {

@@ -77,9 +77,9 @@ bool HasFusedAttention(const at::Tensor& qkv, const AttentionPlan& plan) {
 
 at::Tensor FusedAttention(const at::Tensor& qkv, const AttentionPlanPtr& plan) {
   const variable_list split = SplitFunction::apply(qkv, plan);
-  return FusedKernel(split[0], split[1], split[2], plan->causal)
-      .transpose(1, 2)
-      .reshape({qkv.size(0), plan->heads * plan->head_dim});
+  const at::Tensor output = FusedKernel(split[0], split[1], split[2], plan->causal);
+  NoteKept({split[0], split[1], split[2], output});
+  return output.transpose(1, 2).reshape({qkv.size(0), plan->heads * plan->head_dim});
 }
 
 }  // namespace troupe

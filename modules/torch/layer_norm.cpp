@@ -17,6 +17,7 @@ struct LayerNormFunction : torch::autograd::Function<LayerNormFunction> {
     const auto [y, mean, rstd] =
         at::native_layer_norm(Widened(x), {x.size(1)}, Widened(weight), Widened(bias), epsilon);
     context->save_for_backward({x, weight, bias, mean, rstd});
+    NoteKept({x, mean, rstd});
     return y.to(x.scalar_type());
   }
 

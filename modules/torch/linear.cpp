@@ -64,6 +64,7 @@ struct LinearFunction : torch::autograd::Function<LinearFunction> {
     y = rows.Summed(LinearCut::kInputs, y);
     if (rest.bias.defined() && !adds_bias_first) y.add_(rest.bias);
     context->save_for_backward({x, weight, rest.bias});
+    NoteKept({x});
     rows.Keep(context);
     return y;
   }
@@ -147,6 +148,7 @@ struct DroppedFunction : torch::autograd::Function<DroppedFunction> {
     const at::Tensor kept = x.masked_fill(Dropped(dropout_rows, features, share), 0.0);
     const at::Tensor y = rows.Summed(LinearCut::kInputs, Product(kept, a.t()));
     context->save_for_backward({x, a, dropout_rows, features});
+    NoteKept({x});
     context->saved_data["share"] = share;
     rows.Keep(context);
     return y;

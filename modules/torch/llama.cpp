@@ -9,6 +9,7 @@
 #include "kinds/work.hpp"
 #include "layout/row_table.hpp"
 #include "layout/text.hpp"
+#include "modules/torch/activation_offload.hpp"
 #include "modules/torch/activations.hpp"
 #include "modules/torch/context_attention.hpp"
 #include "modules/torch/key_value_cache.hpp"
@@ -46,6 +47,7 @@ Llama::Llama(const ModuleConfig& module, int pp, const ParameterStore& store,
   for (std::int64_t layer = layers.begin; layer < layers.end; ++layer) {
     layers_.push_back(LoadLayer(layer, module, store));
     layers_.back().gate = store.exchange().MakeGate(name_, BucketPlace::kInLayer, layer);
+    layers_.back().leaves = ActivationsLeave(module, pp, layer);
   }
   if (pp + 1 == module.num_stages()) {
     norm_ = store.Leaf(name_ + ".norm.weight");
@@ -166,8 +168,11 @@ at::Tensor Llama::RunLayers(at::Tensor rows, const std::vector<std::int64_t>& le
       routed, cut_rows};
   for (const Layer& layer : layers_) {
     const auto run = [this, &layer, pass](const at::Tensor& x) { return RunLayer(x, layer, pass); };
-    rows = RunPart(recompute_.Has(LayerPart::kLayer), layer.gate->Enter(rows),
-                   AnyTrained({&layer.qkv, &layer.out, &layer.gate_up, &layer.down}), run);
+    const auto part = [&](const at::Tensor& x) {
+      return RunPart(recompute_.Has(LayerPart::kLayer), x,
+                     AnyTrained({&layer.qkv, &layer.out, &layer.gate_up, &layer.down}), run);
+    };
+    rows = RunLayerAway(layer.leaves, layer.gate->Enter(rows), part);
   }
   if (routed->losses) routed->losses->Finish(*expert_);
   return rows;

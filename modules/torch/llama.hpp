@@ -69,6 +69,7 @@ class Llama final : public Decoder {
     std::optional<ExpertWeights> experts = {};
     LinearWeights shared_gate = {};  ///< of the expert that all tokens get
     ParameterGatePtr gate = {};
+    bool leaves = false;  ///< its activations are in host memory between its passes
   };
   /// The parts of a pass that all layers share.
   struct PassRows {

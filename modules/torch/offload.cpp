@@ -7,16 +7,6 @@
 namespace troupe {
 namespace {
 
-void LetGo(const at::Tensor& tensor) {
-  const at::Storage& storage = tensor.storage();
-  storage.set_data_ptr(at::DataPtr(nullptr, tensor.device()));
-}
-
-void TakeMemory(const at::Tensor& tensor) {
-  const at::Storage& storage = tensor.storage();
-  storage.set_data_ptr(storage.allocator()->allocate(storage.nbytes()));
-}
-
 const char* WordFor(StateUse use) {
   switch (use) {
     case StateUse::kForward:
@@ -58,7 +48,8 @@ void OffloadedState::Leave(StateMovedCallback done) {
   std::vector<at::Tensor> released;
   for (Flat& flat : flats_) {
     if (!flat.leaves || !flat.here) continue;
-    if (!flat.side.defined()) flat.side = lane_->Beside(flat.state.tensor);
+    if (!flat.side.defined())
+      flat.side = lane_->HostBytes(static_cast<std::int64_t>(flat.state.tensor.nbytes()));
     if (std::exchange(flat.changed, false)) copies.push_back({flat.side, flat.state.tensor});
     released.push_back(flat.state.tensor);
     flat.here = false;
@@ -93,7 +84,7 @@ void OffloadedState::Return(bool all, StateMovedCallback done) {
                  done(times);
                });
   if (!all) return;
-  lane_->Queue(TakeBack([](StateUse) { return true; }), {}, [](const WorkTimes&) {});
+  last_return_ = lane_->Queue(TakeBack([](StateUse) { return true; }), {}, [](const WorkTimes&) {});
 }
 
 bool OffloadedState::IsHere(StateUse use) const {
@@ -108,7 +99,7 @@ void OffloadedState::Require(StateUse use, const char* action) const {
     throw std::logic_error(who_ + ": " + action + ": expected its " + WordFor(use) +
                            " to be here, they are away from its device");
   }
-  if (use == StateUse::kUpdate) lane_->Wait();
+  if (use == StateUse::kUpdate) lane_->Wait(last_return_);
 }
 
 void OffloadedState::MarkChanged(StateUse use) {

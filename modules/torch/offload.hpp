@@ -62,6 +62,7 @@ class OffloadedState {
   std::string who_;
   std::vector<Flat> flats_;
   std::atomic<Place> place_ = Place::kHere;  ///< written by the lane where it ends a way
+  CopyLane::Job last_return_ = 0;            ///< of what only the update needs
   std::unique_ptr<CopyLane> lane_;           ///< destroyed first: its copies use the rest
 };
 

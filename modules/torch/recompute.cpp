@@ -21,6 +21,7 @@ struct RecomputedFunction : torch::autograd::Function<RecomputedFunction> {
   static at::Tensor forward(AutogradContext* context, const at::Tensor& x, const at::Tensor&,
                             const c10::intrusive_ptr<Part>& part) {
     context->save_for_backward({x});
+    NoteKept({x});
     context->saved_data["part"] = c10::IValue::make_capsule(part);
     return part->run(x);
   }

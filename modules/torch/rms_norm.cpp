@@ -21,6 +21,7 @@ struct RmsNormFunction : torch::autograd::Function<RmsNormFunction> {
       });
     }
     context->save_for_backward({x, weight, rstd});
+    NoteKept({x, rstd});
     return y;
   }
 
@@ -56,6 +57,7 @@ struct PortableRmsNorm : torch::autograd::Function<PortableRmsNorm> {
     const at::Tensor rstd =
         norm.square_().div_(static_cast<double>(x.size(1))).add_(epsilon).rsqrt_();
     context->save_for_backward({x, weight, rstd});
+    NoteKept({x, rstd});
     at::Tensor y = at::empty_like(x);
     return at::mul_out(y, x * rstd, weight);
   }

@@ -17,6 +17,7 @@ struct LogitsFunction : torch::autograd::Function<LogitsFunction> {
     const at::ScalarType type = TypeOf(x, weight);
     at::Tensor logits = at::mm(x.to(type), weight.to(type).t());
     context->save_for_backward({x, weight, losses ? logits : at::Tensor()});
+    NoteKept({x});
     context->saved_data["losses"] = c10::IValue::make_capsule(losses);
     context->saved_data["layer"] = layer;
     return logits;

@@ -1,6 +1,7 @@
 #include "modules/torch/torch_stage.hpp"
 
 #include <ATen/core/grad_mode.h>
+#include <algorithm>
 #include <optional>
 #include <stdexcept>
 #include <torch/csrc/autograd/engine.h>
@@ -31,6 +32,17 @@ std::unique_ptr<CopyLane> MakeLane(const at::Device& device) {
 OffloadedState MakeOffloaded(const std::string& who, Offload what, const ParameterStore& store) {
   const at::Device device = store.numerics().device;
   return {who, what, store.Flats(), what == Offload::kNone ? nullptr : MakeLane(device)};
+}
+
+/// Null if the activations of all layers of the stage stay on the device.
+std::unique_ptr<ActivationOffload> MakeActivationOffload(const Config& config,
+                                                         const ShardAddress& shard,
+                                                         const at::Device& device) {
+  const auto leaves = [&](const StagePart& part) {
+    return part.edge == nullptr && !part.module->offload_activations.none();
+  };
+  if (std::ranges::none_of(StageParts(config, shard.module, shard.pp), leaves)) return nullptr;
+  return std::make_unique<ActivationOffload>(MakeLane(device), MakeLane(device));
 }
 
 /// The state that is read for tensors of a kind, and written when they are set. With mixed numerics
@@ -71,6 +83,7 @@ TorchStage::TorchStage(std::shared_ptr<const Config> config, const ShardAddress&
                                                      FindModule(*config_, shard.module).layout)),
       store_(LayoutOf(*config_, shard), config_->run.seed, numerics, std::move(groups)),
       offloaded_(MakeOffloaded(name_, FindModule(*config_, shard.module).offload, store_)),
+      activations_(MakeActivationOffload(*config_, shard, numerics.device)),
       body_(MakeBody(*config_, shard, store_, {tensor_group_, context_group_, expert_group_})) {
   const ModuleConfig& module = FindModule(*config_, shard.module);
   has_loss_ = !module.model->emits_rows() && shard.pp + 1 == module.num_stages();
@@ -119,6 +132,7 @@ std::vector<at::Tensor> TorchStage::TakeInputs(const std::vector<Buffer>& buffer
   for (std::size_t i = 0; i < buffers.size(); ++i) {
     const std::size_t num_dimensions = buffers[i].shape().size() == 3 ? 3 : 2;
     at::Tensor input = Take(buffers[i], num_dimensions, name_ + ": input " + std::to_string(i));
+    if (records && activations_) input = input.clone();  // so that its memory can leave
     inputs.push_back(input.requires_grad_(records && input_needs_gradient_[i]));
   }
   return inputs;
@@ -134,6 +148,8 @@ ForwardResult TorchStage::RunForward(const ForwardPass& pass) {
   const c10::AutoGradMode mode(records);
   Flight flight{
       .inputs = TakeInputs(pass.inputs, records), .outputs = {}, .loss_scale = pass.loss_scale};
+  const ActivationOffload::Scope scope(activations_.get(), pass.unit);
+  if (activations_) activations_->Expect(pass.next_backward);
   const BodyResult result = body_->Forward(flight.inputs, pass);
   ForwardResult forward{.outputs = {}, .loss = result.loss};
   std::vector<at::Tensor> leaving;
@@ -191,12 +207,22 @@ BackwardResult TorchStage::RunBackward(const BackwardPass& pass) {
   } else if (pass.last) {
     store_.exchange().BeginLastBackward();
   }
+  if (activations_) activations_->BeginBackward(pass.unit, pass.next_backward);
   if (!roots.empty()) {
     torch::autograd::Engine::get_default_engine().execute(roots, gradients, /*keep_graph=*/false,
                                                           /*create_graph=*/false,
                                                           /*accumulate_grad=*/true, {});
   }
+  if (activations_) activations_->Forget(pass.unit);
   return InputGradients(flight, gradients);
+}
+
+std::vector<ConcurrentWork> TorchStage::TakeConcurrent() {
+  std::vector<ConcurrentWork> ended = store_.exchange().TakeConcurrent();
+  if (activations_) {
+    for (ConcurrentWork& work : activations_->TakeWork()) ended.push_back(std::move(work));
+  }
+  return ended;
 }
 
 BackwardResult TorchStage::InputGradients(const Flight& flight,

@@ -10,6 +10,7 @@
 
 #include "modules/groups.hpp"
 #include "modules/stage_program.hpp"
+#include "modules/torch/activation_offload.hpp"
 #include "modules/torch/context_group.hpp"
 #include "modules/torch/deferred_weights.hpp"
 #include "modules/torch/expert_group.hpp"
@@ -39,9 +40,7 @@ class TorchStage : public StageProgram {
   std::vector<TensorPiece> Tensors(TensorKind kind) const override;
   /// All kinds but gradients. Throws std::logic_error while a backward is owed.
   void SetTensors(TensorKind kind, const std::vector<TensorPiece>& pieces) override;
-  std::vector<CollectiveWork> TakeCollectives() override {
-    return store_.exchange().TakeCollectives();
-  }
+  std::vector<ConcurrentWork> TakeConcurrent() override;
   std::size_t state_bytes() const override { return store_.num_bytes() - offloaded_.bytes_away(); }
 
  private:
@@ -76,6 +75,7 @@ class TorchStage : public StageProgram {
   ExpertGroupPtr expert_group_;
   ParameterStore store_;
   OffloadedState offloaded_;
+  std::unique_ptr<ActivationOffload> activations_;  ///< null: all stay on the device
   std::unique_ptr<StageBody> body_;
   std::int64_t last_unit_ = -1;                 ///< the last of a round whose backwards are split
   std::map<std::int64_t, WeightWork> weights_;  ///< by unit: the rest of split backwards

@@ -54,6 +54,8 @@ void AddModule(const Config& config, const ModuleConfig& module, Features& featu
   }
   const auto* const vit = dynamic_cast<const VitConfig*>(&*module.model);
   if (vit && vit->class_token) features.insert("class token");
+  if (module.offload_activations.automatic) features.insert("activations away");
+  if (!module.offload_activations.layers.empty()) features.insert("activations of layers away");
   for (std::size_t i = 0; i < kLayerPartWords.size(); ++i) {
     if (module.recompute.HasNumber(i)) features.insert("recomputed " + kLayerPartWords[i]);
   }

@@ -317,6 +317,51 @@ Setups Recomputation() {
   };
 }
 
+/// Activations that are in host memory until their backward.
+Setups AwayActivations() {
+  const auto full = Recompute{LayerPart::kLayer};
+  return {
+      Setup(Disjoint({.dp = 2}), {.tp = 2, .pp = 2})
+          .ActivationsAway("language")
+          .ActivationsAway("vision")
+          .Quick()
+          .Float32(),
+      Setup(Disjoint({.tp = 2}), {.pp = 2})
+          .ActivationsAway("language", {0, 2})
+          .ActivationsAway("vision", {1})
+          .ZbH1()
+          .Quick()
+          .Portable(),
+      Setup(Colocated({.dp = 4}), {.tp = 4})
+          .ActivationsAway("vision")
+          .ActivationsAway("language")
+          .Offloaded("vision", Offload::kState)
+          .Quick(),
+      Setup(Inline(), {.tp = 2, .pp = 2}).ActivationsAway("vision").ActivationsAway("language"),
+      Setup(Disjoint({.dp = 2}), {.pp = 2})
+          .ActivationsAway("language")
+          .Recomputed("language", full)
+          .ActivationsAway("vision")
+          .Recomputed("vision", Recompute{LayerPart::kAttention}),
+      Setup(Disjoint({.dp = 2}), {.pp = 2}).ActivationsAway("language").Frozen("language"),
+      Setup(Disjoint({.dp = 2}), {.pp = 2}).ActivationsAway("language").Gpipe().Float32(),
+      Setup(Disjoint({.tp = 2}), {.tp = 2, .pp = 2})
+          .ActivationsAway("language", {0, 1, 2, 3})
+          .Adapters("language", 0.3),
+      Setup({.tp = 2, .dp = 2, .ep = 4})
+          .Experts(4)
+          .SharedExpert()
+          .ActivationsAway("language", {0, 1, 2, 3})
+          .Quick()
+          .Float32(),
+      Setup({.pp = 2, .dp = 2, .ep = 2})
+          .Experts(4)
+          .ActivationsAway("language")
+          .Recomputed("language", Recompute{LayerPart::kMlp})
+          .ZbH1(),
+  };
+}
+
 /// The keys of training recipes.
 Setups Recipes() {
   return {
@@ -406,11 +451,26 @@ Setups Offloading() {
 
 Setups Matrix() {
   Setups all;
-  for (const Setups& part :
-       {Cuts(), Fans(), Models(), Freezing(), Arrangements(), Sharing(), Inlined(), Pairs(),
-        Schedules(), Recomputation(), Offloading(), Recipes(), WithAdapters(), WithTiles(),
-        WithShardedStates(), WithoutSequenceParallel(), WithContextParallel(), WithPacks(),
-        WithExperts()}) {
+  for (const Setups& part : {Cuts(),
+                             Fans(),
+                             Models(),
+                             Freezing(),
+                             Arrangements(),
+                             Sharing(),
+                             Inlined(),
+                             Pairs(),
+                             Schedules(),
+                             Recomputation(),
+                             AwayActivations(),
+                             Offloading(),
+                             Recipes(),
+                             WithAdapters(),
+                             WithTiles(),
+                             WithShardedStates(),
+                             WithoutSequenceParallel(),
+                             WithContextParallel(),
+                             WithPacks(),
+                             WithExperts()}) {
     all.insert(all.end(), part.begin(), part.end());
   }
   return all;

@@ -38,7 +38,7 @@ const std::set<std::string> kPromises = {
     "colocated with language pp 2", "fan 3 to 2", "fan 2 to 3", "fan 4 to 1", "fan 1 to 4",
     "fan 4 to 3", "fan 2 to 4", "fan 4 to 2", "more encoder replicas than samples",
     "rows differ between samples", "replica without images",
-    "recomputed attention", "recomputed mlp.up", "recomputed mlp", "recomputed full", "recipe", "adapters of encoder with dropout",
+    "recomputed attention", "recomputed mlp.up", "recomputed mlp", "recomputed full", "activations away", "activations of layers away", "recipe", "adapters of encoder with dropout",
     "adapters of language with dropout", "adapters of language", "tiles disjoint", "tiles colocated", "tiles inline",
     "sharded states", "sharded states of instances", "sharded states offloaded", "sequence parallel", "tp without sp", "ring of keys", "gathered keys", "cp at both ends", "other cp at the other end", "colocated with cp", "inline with cp", "packs", "several samples in a pack", "ep 1", "ep 2", "ep 4", "etp 1", "etp 2", "experts with tp 2", "balanced by sample", "balanced by microbatch", "softmax before the choice", "softmax after the choice", "shared expert", "layers with and without experts", "replicas in lock step", "sharded states of experts", "1f1b", "gpipe", "zb-h1", "interleaved", "csv"};
 // clang-format on

@@ -196,6 +196,12 @@ Setup& Setup::Recomputed(const std::string& module, Recompute what) {
   return Note(parts + " of " + module + " recomputed");
 }
 
+/// Of all layers that "auto" chooses, or of `layers`.
+Setup& Setup::ActivationsAway(const std::string& module, std::vector<std::int64_t> layers) {
+  Module(module).offload_activations = {layers.empty(), std::move(layers)};
+  return Note("activations of " + module + " away");
+}
+
 Setup& Setup::Offloaded(const std::string& module, Offload what) {
   Module(module).offload = what;
   return Note(module + (what == Offload::kState ? "'s state" : "'s parameters") + " offloaded");

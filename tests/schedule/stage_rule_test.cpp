@@ -18,6 +18,22 @@ StageCounters Running(std::int64_t forwards, std::int64_t backwards) {
 
 }  // namespace
 
+TEST_CASE("the next backward follows from the order, whatever has arrived", "[schedule]") {
+  StageCounters c = Running(2, 0);
+  c.activations = 0;
+  CHECK(NextBackward(c, {.limit = 2}) == 0);
+  CHECK_FALSE(NextBackward(c, {.limit = 3}));
+  CHECK(NextBackward(Running(3, 2), {.limit = 2}) == 2);
+  CHECK(NextBackward(Running(100, 97), {.limit = 4}) == 97);
+  CHECK_FALSE(NextBackward(Running(100, 100), {.limit = 4}));
+  CHECK_FALSE(NextBackward(Running(99, 0), {.kind = RuleKind::kGpipe}));
+  c = Running(100, 98);
+  c.weights = 97;
+  CHECK(NextBackward(
+            c, {.kind = RuleKind::kZbH1, .limit = 2, .weight_limit = 2, .splits_backward = true}) ==
+        98);
+}
+
 TEST_CASE("NextPass follows the table in stage_rule.hpp", "[schedule]") {
   StageCounters c = Running(0, 0);
 

@@ -85,7 +85,7 @@ TEST_CASE("sums of layers begin during the last backward, the others at the end 
   StageProgram& program = job.Program("language");
   std::size_t sums = 0;
   const auto count = [&] {
-    for (const CollectiveWork& done : program.TakeCollectives()) {
+    for (const ConcurrentWork& done : program.TakeConcurrent()) {
       sums += done.kind == WorkKind::kReduceBucket ? 1 : 0;
     }
   };

@@ -208,6 +208,7 @@ Summary Summarize(const TraceIndex& index, const std::vector<StepSpan>& spans, s
   summary.edges = EdgesOf(index, spans);
   summary.offloads = OffloadTimesOf(index, begin_ns, end_ns);
   summary.collectives = CollectiveTimesOf(index, begin_ns, end_ns);
+  summary.activations = ActivationTimesOf(index, begin_ns, end_ns);
   summary.checkpoints = CheckpointTimesOf(index, begin_ns, end_ns);
   return summary;
 }

@@ -81,6 +81,7 @@ struct Summary {
   std::vector<LongWait> waits;              ///< longest first, at most `top`
   std::vector<OffloadTime> offloads;        ///< by module
   std::vector<CollectiveTime> collectives;  ///< by module
+  std::vector<ActivationTime> activations;  ///< by module, if any leave
   std::vector<CheckpointTime> checkpoints;  ///< by time
   std::vector<std::int64_t> memory_bytes;   ///< by process: the most in use; 0: unknown
   std::vector<RankMemory> gpu_memory;       ///< by rank, for ranks that compute on a GPU

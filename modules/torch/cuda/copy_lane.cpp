@@ -4,6 +4,8 @@
 #include <ATen/ops/empty.h>
 #include <c10/cuda/CUDACachingAllocator.h>
 #include <c10/cuda/CUDAStream.h>
+#include <deque>
+#include <iterator>
 #include <utility>
 
 #include "gpu/check.hpp"
@@ -25,14 +27,12 @@ class DeviceCopyLane : public CopyLane {
     }
   }
 
-  at::Tensor Beside(const at::Tensor& tensor) override {
-    return at::empty(
-        tensor.sizes(),
-        at::TensorOptions().dtype(tensor.scalar_type()).device(at::kCPU).pinned_memory(true));
+  at::Tensor HostBytes(std::int64_t bytes) override {
+    return at::empty({bytes}, at::TensorOptions(at::kByte).pinned_memory(true));
   }
 
-  void Queue(std::vector<LaneCopy> copies, std::function<void()> release,
-             StateMovedCallback done) override {
+  Job Queue(std::vector<LaneCopy> copies, std::function<void()> release,
+            StateMovedCallback done) override {
     const c10::cuda::CUDAStream mine = c10::cuda::getStreamFromExternal(
         stream_.get(), static_cast<c10::DeviceIndex>(stream_.device()));
     // After the work that the rank has queued: it writes what leaves, and has used the memory that
@@ -51,13 +51,40 @@ class DeviceCopyLane : public CopyLane {
     stream_.OnOutcome([begin_ns, done = std::move(done)](const std::string& error) {
       done({begin_ns, NowNs(), error});
     });
+    while (!ends_.empty() && cudaEventQuery(ends_.front().get()) == cudaSuccess) PopEnd();
+    ends_.emplace_back(stream_.device()).Record(stream_);
+    return first_end_ + std::ssize(ends_) - 1;
   }
 
-  void Wait() override { stream_.Synchronize(); }
+  bool Wait(Job job) override {
+    const bool waits = job >= first_end_;
+    if (waits) TROUPE_CUDA(cudaEventSynchronize(EndOf(job).get()));
+    while (first_end_ <= job) PopEnd();
+    return waits;
+  }
+
+  bool Join(Job job) override {
+    if (job < first_end_) return false;
+    const auto mine =
+        c10::cuda::getCurrentCUDAStream(static_cast<c10::DeviceIndex>(stream_.device()));
+    TROUPE_CUDA(cudaStreamWaitEvent(mine.stream(), EndOf(job).get()));
+    return false;  // the device waits, if anyone does
+  }
 
  private:
+  const gpu::Event& EndOf(Job job) const {
+    return ends_.at(static_cast<std::size_t>(job - first_end_));
+  }
+
+  void PopEnd() {
+    ends_.pop_front();
+    ++first_end_;
+  }
+
   gpu::Stream stream_;
   gpu::Event queued_;
+  std::deque<gpu::Event> ends_;  ///< of the last jobs
+  Job first_end_ = 1;            ///< the job of the first of them; those before have run
 };
 
 }  // namespace

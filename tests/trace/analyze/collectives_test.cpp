@@ -14,7 +14,7 @@ RunTrace WithCollectives() {
   const auto add = [&trace](WorkKind kind, std::int64_t begin_ns, std::int64_t end_ns) {
     TraceWork work;
     work.pass = {.begin_ns = begin_ns, .end_ns = end_ns, .kind = kind};
-    trace.collectives.push_back(work);
+    trace.concurrent.push_back(work);
   };
   add(WorkKind::kReduceBucket, 100, 300);
   add(WorkKind::kReduceBucket, 300, 400);

@@ -1,0 +1,217 @@
+#include "modules/torch/activation_offload.hpp"
+
+#include <ATen/core/grad_mode.h>
+#include <algorithm>
+#include <utility>
+
+#include "modules/torch/autograd.hpp"
+#include "trace/clock.hpp"
+
+namespace troupe {
+namespace {
+
+using WeakStorage = c10::weak_intrusive_ptr<c10::StorageImpl>;
+
+/// What the innermost scope of this thread, and the layer that it runs, work on.
+struct Current {
+  ActivationOffload* offload = nullptr;
+  std::int64_t unit = 0;
+  std::vector<WeakStorage>* noted = nullptr;  ///< null outside layers that leave
+};
+thread_local Current t_current;
+
+constexpr std::int64_t kAlignment = 64;
+
+std::int64_t Aligned(std::int64_t bytes) {
+  return (bytes + kAlignment - 1) / kAlignment * kAlignment;
+}
+
+std::int64_t BytesOf(const std::vector<at::Tensor>& tensors) {
+  std::int64_t bytes = 0;
+  for (const at::Tensor& tensor : tensors) bytes += Aligned(tensor.numel());
+  return bytes;
+}
+
+/// All bytes of a storage.
+at::Tensor BytesOf(const c10::Storage& storage) {
+  const auto bytes = static_cast<std::int64_t>(storage.nbytes());
+  return at::empty({0}, at::TensorOptions(at::kByte).device(storage.device()))
+      .set_(storage, 0, {bytes}, {1});
+}
+
+/// Those that still exist, each once. Memory that the library did not allocate, such as rows that
+/// have arrived, stays: others may hold it.
+std::vector<c10::Storage> Living(const std::vector<WeakStorage>& noted) {
+  std::vector<c10::Storage> living;
+  for (const WeakStorage& weak : noted) {
+    c10::Storage storage(weak.lock());
+    if (!storage || storage.nbytes() == 0 || storage.allocator() == nullptr) continue;
+    const auto same = [&storage](const c10::Storage& other) {
+      return other.unsafeGetStorageImpl() == storage.unsafeGetStorageImpl();
+    };
+    if (std::ranges::none_of(living, same)) living.push_back(std::move(storage));
+  }
+  return living;
+}
+
+/// The copies between the tensors of a group and the parts of its side.
+template <class Add>
+void ForEachPart(const std::vector<at::Tensor>& here, const at::Tensor& side, Add add) {
+  std::int64_t begin = 0;
+  for (const at::Tensor& tensor : here) {
+    add(tensor, side.narrow(0, begin, tensor.numel()));
+    begin += Aligned(tensor.numel());
+  }
+}
+
+}  // namespace
+
+void NoteKept(at::TensorList activations) {
+  if (t_current.noted == nullptr) return;
+  for (const at::Tensor& tensor : activations) {
+    if (tensor.defined()) t_current.noted->push_back(tensor.storage().getWeakStorageImpl());
+  }
+}
+
+/// Stands between a layer and the next: its backward comes right before that of the layer.
+struct LayerEndFunction : torch::autograd::Function<LayerEndFunction> {
+  static at::Tensor forward(AutogradContext* context, const at::Tensor& rows,
+                            ActivationOffload* offload, std::int64_t unit) {
+    context->saved_data["offload"] = reinterpret_cast<std::int64_t>(offload);
+    context->saved_data["unit"] = unit;
+    return rows.view_as(rows);
+  }
+
+  static variable_list backward(AutogradContext* context, const variable_list& gradients) {
+    reinterpret_cast<ActivationOffload*>(context->saved_data["offload"].toInt())
+        ->Bring(context->saved_data["unit"].toInt());
+    return {gradients[0], {}, {}};
+  }
+};
+
+at::Tensor RunLayerAway(bool leaves, const at::Tensor& x,
+                        const std::function<at::Tensor(const at::Tensor&)>& part) {
+  ActivationOffload* const offload = t_current.offload;
+  if (!leaves || offload == nullptr || !c10::GradMode::is_enabled()) return part(x);
+  offload->WaitForRoom();
+  std::vector<WeakStorage> noted;
+  at::Tensor y;
+  {
+    struct Noting {
+      explicit Noting(std::vector<WeakStorage>& noted) { t_current.noted = &noted; }
+      ~Noting() { t_current.noted = nullptr; }
+    } const noting(noted);
+    y = part(x);
+  }
+  if (!y.requires_grad()) return y;
+  std::vector<c10::Storage> kept = Living(noted);
+  std::erase_if(kept, [&y](const c10::Storage& storage) {
+    return storage.unsafeGetStorageImpl() == y.storage().unsafeGetStorageImpl();
+  });
+  offload->Leave(t_current.unit, std::move(kept));
+  return LayerEndFunction::apply(y, offload, t_current.unit);
+}
+
+ActivationOffload::ActivationOffload(std::unique_ptr<CopyLane> out, std::unique_ptr<CopyLane> back)
+    : out_(std::move(out)), back_(std::move(back)) {}
+
+ActivationOffload::~ActivationOffload() = default;
+
+ActivationOffload::Scope::Scope(ActivationOffload* offload, std::int64_t unit) {
+  t_current = {offload, unit, nullptr};
+}
+
+ActivationOffload::Scope::~Scope() { t_current = {}; }
+
+void ActivationOffload::WaitForRoom() {
+  const std::int64_t begin_ns = NowNs();
+  if (out_->Wait(before_last_left_)) Ended(WorkKind::kActivationsWait)({begin_ns, NowNs(), {}});
+}
+
+StateMovedCallback ActivationOffload::Ended(WorkKind kind) {
+  return [this, kind](const WorkTimes& times) {
+    const std::lock_guard lock(mutex_);
+    ended_.push_back({kind, times});
+  };
+}
+
+at::Tensor ActivationOffload::SideOf(std::int64_t bytes) {
+  const auto fits = std::ranges::find_if(
+      free_sides_, [bytes](const at::Tensor& side) { return side.numel() >= bytes; });
+  if (fits != free_sides_.end()) {
+    at::Tensor side = *fits;
+    free_sides_.erase(fits);
+    return side;
+  }
+  if (!free_sides_.empty()) free_sides_.pop_back();  // too small: a larger one takes its place
+  return out_->HostBytes(bytes);
+}
+
+void ActivationOffload::Leave(std::int64_t unit, std::vector<c10::Storage> storages) {
+  const c10::AutoGradMode mode(false);
+  Group group;
+  for (const c10::Storage& storage : storages) group.here.push_back(BytesOf(storage));
+  group.side = SideOf(BytesOf(group.here));
+  std::vector<LaneCopy> copies;
+  ForEachPart(group.here, group.side, [&](const at::Tensor& here, const at::Tensor& side) {
+    copies.push_back({side, here});
+  });
+  const auto release = [here = group.here] { std::ranges::for_each(here, LetGo); };
+  group.left = out_->Queue(std::move(copies), release, Ended(WorkKind::kActivationsOut));
+  before_last_left_ = std::exchange(last_left_, group.left);
+  units_[unit].push_back(std::move(group));
+}
+
+void ActivationOffload::StartReturn(Group& group) {
+  if (group.returned != 0) return;
+  Join(*out_, group.left);
+  std::vector<LaneCopy> copies;
+  ForEachPart(group.here, group.side, [&](const at::Tensor& here, const at::Tensor& side) {
+    TakeMemory(here);
+    copies.push_back({here, side});
+  });
+  group.returned = back_->Queue(std::move(copies), {}, Ended(WorkKind::kActivationsBack));
+}
+
+void ActivationOffload::Join(CopyLane& lane, CopyLane::Job job) {
+  const std::int64_t begin_ns = NowNs();
+  if (lane.Join(job)) Ended(WorkKind::kActivationsWait)({begin_ns, NowNs(), {}});
+}
+
+void ActivationOffload::Bring(std::int64_t unit) {
+  std::vector<Group>& groups = units_.at(unit);
+  StartReturn(groups.back());
+  Join(*back_, groups.back().returned);
+  free_sides_.push_back(groups.back().side);
+  groups.pop_back();
+  if (!groups.empty()) return StartReturn(groups.back());
+  units_.erase(unit);
+  Expect(next_);
+}
+
+void ActivationOffload::Expect(std::int64_t unit) {
+  const auto found = units_.find(unit);
+  if (found != units_.end()) StartReturn(found->second.back());
+}
+
+void ActivationOffload::BeginBackward(std::int64_t unit, std::int64_t next) {
+  next_ = next;
+  Expect(unit);
+}
+
+void ActivationOffload::Forget(std::int64_t unit) {
+  const auto node = units_.extract(unit);
+  if (node.empty()) return;
+  for (const Group& group : node.mapped()) {
+    out_->Wait(group.left);
+    back_->Wait(group.returned);
+    free_sides_.push_back(group.side);
+  }
+}
+
+std::vector<ConcurrentWork> ActivationOffload::TakeWork() {
+  const std::lock_guard lock(mutex_);
+  return std::exchange(ended_, {});
+}
+
+}  // namespace troupe
