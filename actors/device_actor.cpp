@@ -369,8 +369,9 @@ DeviceWithMoves::behavior_type RunDevice(DevicePointer self, DeviceConfig config
           std::vector<Buffer> rows = run.rows;
           FetchToDevice(s, rows, "rows of an exchange");
           if (s.config.takes_ns) return ExchangeDone{0, EmptyExchange(s, run)};
-          return ExchangeDone{
-              0, ExchangeRows(*s.config.groups.at(run.group), *run.plan, rows, s.rows())};
+          const Buffer got =
+              ExchangeRows(*s.config.groups.at(run.group), *run.plan, rows, s.rows());
+          return ExchangeDone{0, run.to_host ? s.rows().OnHost(got) : got};
         });
       },
       [self, &s](const OffloadState& run) {

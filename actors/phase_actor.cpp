@@ -92,7 +92,7 @@ void AddShards(const PhaseConfig& config, const std::vector<int>& ranks,
 /// Sends one exchange to all ranks of the group; `rows[place]` are those of each rank.
 template <class Then>
 void Exchange(PhasePointer self, std::int64_t unit, ExchangePlan plan, Window& window,
-              std::vector<std::vector<Buffer>> rows, Then then) {
+              std::vector<std::vector<Buffer>> rows, bool to_host, Then then) {
   PhaseState& s = self->state;
   plan.row_shape = window.row_shape;
   plan.dtype = window.dtype;
@@ -101,7 +101,7 @@ void Exchange(PhasePointer self, std::int64_t unit, ExchangePlan plan, Window& w
   for (std::size_t place = 0; place < s.config.ranks.size(); ++place) {
     set.parts.emplace_back(s.config.ranks[place],
                            RunExchange{s.config.stage, s.config.group, window.round, unit, shared,
-                                       std::move(rows[place])});
+                                       std::move(rows[place]), to_host});
   }
   Ask(self, s.config.devices, std::move(set), then);
 }
@@ -119,7 +119,7 @@ void TransformBack(PhasePointer self, std::int64_t unit) {
     }
   }
   auto plan = BackwardExchange(window.route, s.config.encoder, s.config.language, s.config.ranks);
-  Exchange(self, unit, std::move(plan), window, std::move(rows),
+  Exchange(self, unit, std::move(plan), window, std::move(rows), /*to_host=*/false,
            [self, unit](const FromSet<ExchangeDone>& done) {
              WhenRestored(self, unit, [self, unit, done] { AnswerEncoder(self, unit, done); });
            });
@@ -258,7 +258,7 @@ void Transform(PhasePointer self, std::int64_t unit) {
     AddShards(s.config, ranks, shards, rows);
   }
   auto plan = ForwardExchange(window.route, s.config.encoder, s.config.language, s.config.ranks);
-  Exchange(self, unit, std::move(plan), window, std::move(rows),
+  Exchange(self, unit, std::move(plan), window, std::move(rows), s.config.rows_on_host,
            [self, unit](const FromSet<ExchangeDone>& done) { FeedLanguage(self, unit, done); });
 }
 

@@ -23,6 +23,9 @@
 //   phase 3    answers the encoder when the state is back, and not before
 // In an evaluation nothing leaves: it has no phase 3, and phase 2 has little use for the memory.
 //
+// With `rows_on_host` the first transform leaves the rows in host memory, and the forward of each microbatch
+// takes its own to the device.
+//
 // The plan of the way back is the inverse of the recorded route, between the same ranks.
 //
 // phase_actor.cpp walks the phases; phase_exchange.cpp plans the two exchanges.
@@ -62,6 +65,7 @@ struct PhaseConfig {
   /// (rank, stage index) of every shard of an encoder that offloads its state; else empty.
   std::vector<std::pair<int, int>> offloads;
   std::int64_t restore_ahead = 0;  ///< gradients that each replica owes when restoring begins
+  bool rows_on_host = false;       ///< rows wait in host memory until their microbatch's forward
   LockStep devices;
   std::shared_ptr<AbortSignal> abort;
 };

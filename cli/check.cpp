@@ -87,7 +87,8 @@ std::string MemoryTable(const JobPlan& plan, const std::vector<StageNeed>& stage
     const StageMemory& memory = stage.memory;
     rows.push_back({plan.graph().StageName(stage.stage), RanksText(stage.ranks),
                     Bytes(memory.parameters + memory.rounded), Bytes(memory.gradients),
-                    Bytes(memory.optimizer), Bytes(stage.activations), Bytes(stage.per_rank())});
+                    Bytes(memory.optimizer), Bytes(stage.activations + stage.rows),
+                    Bytes(stage.per_rank())});
   }
   const std::map<int, std::size_t> needs = RankNeeds(stages);
   std::size_t sum = 0;
@@ -175,6 +176,21 @@ std::string OffloadText(const JobPlan& plan, const std::vector<StageNeed>& stage
   return text + "with that still " + Bytes(most) +
          " on the fullest rank, which it does not help; " + Bytes(best) +
          " less on the rank that it helps most\n";
+}
+
+/// What waits in host memory for its pass. Empty if nothing does.
+std::string WaitingText(const JobPlan& plan, const std::vector<StageNeed>& stages) {
+  std::string text;
+  const auto add = [&](const char* what, std::size_t bytes, const StageNeed& stage) {
+    if (bytes == 0) return;
+    text += std::string(what) + " in host memory: " + Bytes(bytes) + " of " +
+            plan.graph().StageName(stage.stage) + " on each of its ranks\n";
+  };
+  for (const StageNeed& stage : stages) {
+    add("activations", stage.away, stage);
+    add("rows of a window", stage.rows_away, stage);
+  }
+  return text;
 }
 
 /// One line per GPU of backend "cuda": its node, its number there, its ranks, and the sum of their
@@ -271,7 +287,8 @@ int Check(const CheckArguments& arguments) {
             << processes << (processes.empty() ? "" : "\n") << StageTable(plan) << '\n'
             << routes << (routes.empty() ? "" : "\n") << FolderText(loaded.config, loaded.folders)
             << StepsText(loaded.config) << MemoryTable(plan, stages) << ExpertsText(plan)
-            << DividedText(loaded.config) << OffloadText(plan, stages) << GpuTable(plan, stages);
+            << DividedText(loaded.config) << WaitingText(plan, stages) << OffloadText(plan, stages)
+            << GpuTable(plan, stages);
   const std::string missing = MissingFor(loaded.config.cluster.backend);
   if (!missing.empty()) std::cout << "cannot be run by this build: " << missing << '\n';
   return kExitDone;

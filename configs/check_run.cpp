@@ -121,6 +121,13 @@ static void AddColocatedOnly(const Config& config, Add add) {
     if (leaves && !why.empty()) {
       add(KeyOf(module, "offload"), "has no effect: " + Quoted(module.name) + " " + why);
     }
+    if (module.offload_results && !why.empty()) {
+      add(KeyOf(module, "offload_results"), "has no effect: " + Quoted(module.name) + " " + why);
+    } else if (module.offload_results && config.cluster.backend != Backend::kCuda) {
+      add(KeyOf(module, "offload_results"), "has no effect with cluster.backend = \"" +
+                                                ToString(config.cluster.backend) +
+                                                "\": rows are in host memory anyway");
+    }
     if (module.offload_ahead && (!leaves || !why.empty())) {
       add(KeyOf(module, "offload_ahead"),
           "has no effect: nothing of " + Quoted(module.name) + " leaves its ranks");

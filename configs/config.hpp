@@ -200,6 +200,7 @@ struct ModuleConfig {
   /// Gradients that each replica of the language model still owes when the offloaded part comes
   /// back. Unset: half the stages of its pipeline.
   std::optional<std::int64_t> offload_ahead = {};
+  bool offload_results = false;  ///< rows of a window wait in host memory
   OptimizerOverride optimizer = {};
   int chunks = 1;  ///< pipeline stages on each rank; filled by SetChunks
 

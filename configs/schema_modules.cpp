@@ -107,7 +107,11 @@ std::vector<KeySpec> ModuleKeys() {
         kExecution,
         "How many gradients of a window each replica of the module it feeds still owes when the "
         "state begins to come back: more hide the copy, fewer lower the peak. Unless given, half "
-        "the stages of that module."}});
+        "the stages of that module."},
+       {"offload_results", &ModuleConfig::offload_results, kAddedLater, kExecution,
+        "Whether the rows that a colocated encoder has made for a window wait in host memory, each "
+        "microbatch's until its forward. Of use on GPUs; with backend \"cpu\" they are there "
+        "anyway."}});
   AddLayoutKeys(keys);
   Add(keys, {"modules.*.input"},
       {{"field", &InputConfig::field, "The sample's field it reads."},

@@ -98,9 +98,10 @@ struct RunExchange {
   std::int64_t unit = 0;
   std::shared_ptr<const ExchangePlan> plan;
   std::vector<Buffer> rows;  ///< this rank's rows, in consecutive pieces
+  bool to_host = false;      ///< the answer's rows are in host memory
 };
 inline auto Fields(RunExchange& x) {
-  return std::tie(x.stage, x.group, x.round, x.unit, x.plan, x.rows);
+  return std::tie(x.stage, x.group, x.round, x.unit, x.plan, x.rows, x.to_host);
 }
 struct ExchangeDone {
   std::int64_t busy_ns = 0;

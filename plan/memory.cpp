@@ -8,6 +8,7 @@
 #include "plan/flat_layout.hpp"
 #include "plan/job_plan.hpp"
 #include "plan/layer_split.hpp"
+#include "plan/row_cuts.hpp"
 #include "plan/stage_parts.hpp"
 
 namespace troupe {
@@ -93,6 +94,35 @@ std::size_t WindowActivations(const Config& config, const ModuleConfig& module,
   return one == 0 ? 0 : activations / one * most;
 }
 
+/// Adds the rows of windows that wait on the first stage of the module that they feed, with full samples
+/// and one image per sample.
+void AddWaitingRows(const JobPlan& plan, int module, StageNeed& need) {
+  const Config& config = plan.config();
+  const std::size_t element = config.run.precision == Precision::kBFloat16  ? 2
+                              : config.run.precision == Precision::kFloat32 ? 4
+                                                                            : 8;
+  for (const EdgePlan& edge : plan.edges()) {
+    const ModuleConfig& from = *plan.ModuleOf(edge.from).config;
+    if (edge.to != module || !plan.ModuleOf(edge.from).colocated_encoder) continue;
+    const EdgeConfig& own = *ColocatedEdge(config, from);
+    const bool projected = own.through && own.through->on == ProjectorEnd::kFrom;
+    const std::int64_t width =
+        projected ? ProjectorShapeOf(config, own).out : from.model->row_width();
+    const RowCut cut = DestinationCut(config, own);
+    const std::int64_t samples =
+        CeilDivide(config.samples_per_microbatch(), plan.ModuleOf(module).config->layout.dp);
+    const std::int64_t rows =
+        CeilDivide(samples * from.model->rows_per_item(), cut.parts * cut.slices);
+    const auto bytes = static_cast<std::size_t>(rows * width) * element;
+    const std::int64_t window =
+        plan.ModuleOf(edge.from).units.In(config.schedule.microbatches).microbatches_each;
+    const std::size_t all = bytes * static_cast<std::size_t>(window);
+    const bool leaves = from.offload_results && config.cluster.backend == Backend::kCuda;
+    need.rows += leaves ? bytes : all;
+    need.rows_away += leaves ? all : 0;
+  }
+}
+
 }  // namespace
 
 StageMemory EstimateMemory(const Config& config, const std::string& module, int pp) {
@@ -154,6 +184,7 @@ std::vector<StageNeed> StageNeeds(const JobPlan& plan) {
       need.gone_at_restore = (one.activations - one.away) *
                              static_cast<std::size_t>(std::max<std::int64_t>(0, stage.kept - left));
     }
+    if (stage.pp == 0) AddWaitingRows(plan, stage.module, need);
     for (int dp = 0; dp < module.grid.layout().dp; ++dp) {
       for (const int rank : plan.RanksOf(stage.stage, dp)) need.ranks.push_back(rank);
     }
@@ -173,7 +204,9 @@ static std::map<int, std::size_t> SumByRank(const std::vector<StageNeed>& stages
 }
 
 static std::size_t Offloaded(const StageNeed& stage) { return stage.memory.offloaded; }
-static std::size_t OnHost(const StageNeed& stage) { return stage.memory.offloaded + stage.away; }
+static std::size_t OnHost(const StageNeed& stage) {
+  return stage.memory.offloaded + stage.away + stage.rows_away;
+}
 
 std::map<int, std::size_t> RankNeeds(const std::vector<StageNeed>& stages) {
   return SumByRank(stages, &StageNeed::per_rank);

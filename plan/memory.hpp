@@ -38,10 +38,12 @@ struct StageNeed {
   StageMemory memory;           ///< with the activations of one microbatch
   std::size_t activations = 0;  ///< activations of all units kept at once, on the device
   std::size_t away = 0;         ///< others of these, in host memory
+  std::size_t rows = 0;         ///< of windows of colocated encoders, which wait for their forwards
+  std::size_t rows_away = 0;    ///< others of these, in host memory
   /// The part of `activations` that is released before the offloaded state of the stages that feed
   /// this one begins to come back.
   std::size_t gone_at_restore = 0;
-  std::size_t per_rank() const { return memory.state() + activations; }
+  std::size_t per_rank() const { return memory.state() + activations + rows; }
 };
 
 /// Returns the needs in the order of the stages. Synthetic modules hold nothing and have none.

@@ -20,6 +20,8 @@ class RowMemory {
   /// The same rows as one contiguous buffer in this memory: `rows` itself if it is one, otherwise a
   /// copy. Undefined for an undefined buffer.
   virtual Buffer Here(const Buffer& rows) = 0;
+  /// The same rows in host memory: `rows` itself if they are there.
+  virtual Buffer OnHost(const Buffer& rows) = 0;
 };
 
 /// Buffers on the host are always contiguous.
@@ -29,6 +31,7 @@ class HostRowMemory final : public RowMemory {
     return Buffer::Allocate(std::move(shape), dtype);
   }
   Buffer Here(const Buffer& rows) override { return rows; }
+  Buffer OnHost(const Buffer& rows) override { return rows; }
 };
 
 }  // namespace troupe

@@ -4,6 +4,7 @@
 
 #include "gpu/copies.hpp"
 #include "gpu/kernels/device.hpp"
+#include "gpu/memory.hpp"
 
 namespace troupe {
 
@@ -19,6 +20,18 @@ Buffer StreamQueue::Here(const Buffer& rows) {
   if (!rows.defined()) return rows;
   const bool is_here = rows.device() == On(lane_).stream().device() && rows.parts().empty();
   return is_here ? On(lane_).Kept(rows) : LaidTogether(rows);
+}
+
+Buffer StreamQueue::OnHost(const Buffer& rows) {
+  if (!rows.defined() || rows.on_host()) return rows;
+  const Buffer here = Here(rows);
+  std::shared_ptr<void> memory = gpu::AllocatePinned(here.num_bytes());
+  void* const to = memory.get();
+  if (here.num_bytes() > 0) {
+    gpu::Copy(On(lane_).stream(), to, here.data(), here.num_bytes(), gpu::Way::kToHost);
+  }
+  On(lane_).Keep(here.owner());
+  return Buffer::Wrap(std::move(memory), to, here.shape(), here.dtype());
 }
 
 /// Parts on this device go together by kernels, the others by a copy each.

@@ -36,6 +36,8 @@ class StreamQueue final : public WorkQueue {
   /// Keeps the rows until the work that is queued here has read them: their owner may reuse the
   /// memory only then.
   Buffer Here(const Buffer& rows) override;
+  /// Page-locked memory, complete when the work that is queued here has run.
+  Buffer OnHost(const Buffer& rows) override;
   void BindThread() override { Bind(Lane::kCompute); }
   void Begin(const std::string& name, Lane lane) override;
   void End(std::function<void(const std::string& error)> done) override;

@@ -64,6 +64,8 @@ class HandWork {
   std::size_t most(int rank, Lane lane = Lane::kCompute) const { return most_.at({rank, lane}); }
   /// What was on both lanes whenever a piece was added: "a;b;\n".
   const std::string& together(int rank) const { return together_.at(rank); }
+  void CountOnHost() { ++num_on_host_; }
+  int num_on_host() const { return num_on_host_; }  ///< buffers that went to host memory
   void FailAt(std::string name) { fails_ = std::move(name); }
 
  private:
@@ -78,6 +80,7 @@ class HandWork {
   std::map<Place, std::size_t> most_;
   std::map<int, std::string> together_;
   std::string fails_;
+  int num_on_host_ = 0;
 };
 
 /// Memory of a device is the host's, under another name.
@@ -99,6 +102,14 @@ class HandQueue : public WorkQueue {
     if (rows.parts().empty()) append(rows);
     for (const Buffer& part : rows.parts()) append(part);
     return whole;
+  }
+  Buffer OnHost(const Buffer& rows) override {
+    if (!rows.defined() || rows.on_host()) return rows;
+    work_->CountOnHost();
+    const Buffer here = Here(rows);
+    Buffer copy = Buffer::Allocate(here.shape(), here.dtype());
+    if (here.num_bytes() > 0) std::memcpy(copy.data(), here.data(), here.num_bytes());
+    return copy;
   }
   void BindThread() override {}
   void Begin(const std::string& name, Lane lane) override {

@@ -72,6 +72,21 @@ TEST_CASE_METHOD(JobFixture, "devices with queues give the same sums whenever th
   }
 }
 
+TEST_CASE_METHOD(JobFixture, "rows of a window that wait on the host give the same sums",
+                 "[actors]") {
+  const Outcome plain = TrainedBy(*this, Colocated(), 0);
+  Config config = Colocated();
+  config.modules[0].offload_results = true;
+  UseQueues();
+  for (std::uint64_t seed = 0; seed < 50; ++seed) {
+    INFO("order of deliveries and completions " << seed);
+    REQUIRE(TrainedBy(*this, config, seed) == plain);
+  }
+  CHECK(queues->num_on_host() == 50 * 4 * 4);  // of 4 ranks, in 2 windows of 2 steps
+  REQUIRE(TrainedBy(*this, Colocated(), 0) == plain);
+  CHECK(queues->num_on_host() == 50 * 4 * 4);
+}
+
 TEST_CASE_METHOD(JobFixture, "a device with a queue has the next pass before it is done with one",
                  "[actors]") {
   UseQueues();

@@ -38,7 +38,10 @@ std::vector<Setup> Representatives() {
       Setup(Disjoint({.pp = 2}), {.pp = 2}).TiedHead().ZbH1(),
       Setup(Disjoint({.dp = 2}), {.tp = 2}).Recomputed("language", Recompute{LayerPart::kLayer}),
       Setup(Inline(), {.tp = 2, .pp = 2}),
-      Setup(Colocated({.dp = 4}), {.tp = 4}),
+      Setup(Colocated({.dp = 4}), {.tp = 4})
+          .ResultsOnHost("vision")
+          .ActivationsAway("vision")
+          .ActivationsAway("language"),
       Setup(Colocated({.dp = 4}), {.pp = 2, .dp = 2}).Window(1),
       Setup(Colocated({.dp = 4}), Disjoint({.tp = 2, .dp = 2}), {.tp = 2, .dp = 2}),
   };

@@ -196,6 +196,11 @@ Setup& Setup::Recomputed(const std::string& module, Recompute what) {
   return Note(parts + " of " + module + " recomputed");
 }
 
+Setup& Setup::ResultsOnHost(const std::string& module) {
+  Module(module).offload_results = true;
+  return Note("rows of " + module + " on the host");
+}
+
 /// Of all layers that "auto" chooses, or of `layers`.
 Setup& Setup::ActivationsAway(const std::string& module, std::vector<std::int64_t> layers) {
   Module(module).offload_activations = {layers.empty(), std::move(layers)};

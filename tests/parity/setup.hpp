@@ -36,6 +36,7 @@ class Setup {
   /// All its linear layers have adapters, which drop `dropout` of their inputs.
   Setup& Adapters(const std::string& module, double dropout);
   Setup& Offloaded(const std::string& module, Offload what);
+  Setup& ResultsOnHost(const std::string& module);
   Setup& ActivationsAway(const std::string& module, std::vector<std::int64_t> layers = {});
   /// The replicas of every module, or of one, divide the state of its optimizer.
   Setup& Sharded(std::int64_t instances = 1);

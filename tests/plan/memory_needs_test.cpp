@@ -41,6 +41,35 @@ TEST_CASE("the offloaded copies are memory of the host, too", "[cli]") {
   CHECK(away.host == kept.rank - away.saved + away.offloaded);
 }
 
+TEST_CASE("activations that leave are memory of the host instead", "[cli]") {
+  const Needs kept = NeedsWith({});
+  const Needs away = NeedsWith({"modules.language.offload_activations=auto"});
+  CHECK(away.rank < kept.rank);
+  CHECK(away.host > kept.host);  // those of three layers are on both
+}
+
+TEST_CASE("rows of a window wait on a GPU or on its host", "[cli]") {
+  const std::string cuda = "cluster.backend=cuda";
+  const auto stages = [&cuda](const std::string& override) {
+    return StageNeeds(
+        JobPlan(LoadConfig("configs/shapes_colocated.toml", {cuda, override}).config));
+  };
+  std::size_t rows = 0;
+  for (const StageNeed& stage : stages("modules.vision.offload_results=false")) {
+    CHECK(stage.rows_away == 0);
+    rows += stage.rows;
+  }
+  CHECK(rows > 0);
+  std::size_t left = 0;
+  std::size_t away = 0;
+  for (const StageNeed& stage : stages("modules.vision.offload_results=true")) {
+    left += stage.rows;
+    away += stage.rows_away;
+  }
+  CHECK(away == rows);
+  CHECK(left < rows);
+}
+
 TEST_CASE("ranks on GPUs need of their host what is made or lies there", "[cli]") {
   const Needs kept = NeedsWith({"cluster.backend=cuda"});
   CHECK(kept.host == kept.parameters);
