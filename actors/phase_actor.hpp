@@ -23,8 +23,8 @@
 //   phase 3    answers the encoder when the state is back, and not before
 // In an evaluation nothing leaves: it has no phase 3, and phase 2 has little use for the memory.
 //
-// With `rows_on_host` the first transform leaves the rows in host memory, and the forward of each microbatch
-// takes its own to the device.
+// With `rows_on_host` the first transform leaves the rows in host memory, and the forward of each
+// microbatch takes its own to the device.
 //
 // The plan of the way back is the inverse of the recorded route, between the same ranks.
 //

@@ -97,8 +97,8 @@ std::vector<KeySpec> ModuleKeys() {
        {"offload_activations", &ModuleConfig::offload_activations, has_layers,
         ValueType::kLayerList, kAddedLater, kExecution,
         "Layers whose activations are in host memory between a forward and its backward, so that "
-        "others have room on the device: \"auto\": all but one whose backward begins at once, or "
-        "their numbers, from 0. The numbers are the same to the last bit."},
+        "others have room on the device: \"auto\": all but the last layer before a loss, or their "
+        "numbers, from 0. The numbers are the same to the last bit."},
        {"offload", &ModuleConfig::offload, Words{"none", "parameters", "state"}, kExecution,
         "What of a colocated encoder leaves its devices while the module it feeds computes: "
         "\"parameters\", or \"state\": gradients and both moments too. The numbers are the same to "

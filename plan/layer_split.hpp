@@ -19,8 +19,8 @@ std::vector<Interval> SplitLayers(const ModuleConfig& module);
 StagePlace PlaceOf(const ModuleConfig& module, int pp);
 
 /// Returns whether the activations of this layer of stage `pp` leave the device between a forward and
-/// its backward (ModuleConfig::offload_activations). "auto": those of all layers but one whose
-/// backward begins when its forward ends, the last before a loss.
+/// its backward (ModuleConfig::offload_activations). "auto": those of all layers but the last before a
+/// loss, whose backward begins when its forward ends.
 bool ActivationsLeave(const ModuleConfig& module, int pp, std::int64_t layer);
 
 /// Cuts `num_layers` layers of cost 1 into `num_stages` contiguous stages of at least one layer, so

@@ -94,13 +94,27 @@ std::size_t WindowActivations(const Config& config, const ModuleConfig& module,
   return one == 0 ? 0 : activations / one * most;
 }
 
-/// Adds the rows of windows that wait on the first stage of the module that they feed, with full samples
-/// and one image per sample.
+/// Bytes of an element of parameters, and of rows.
+std::size_t StateElement(const Config& config) {
+  return config.run.precision == Precision::kFloat64 ? 8 : 4;
+}
+std::size_t RowElement(const Config& config) {
+  return config.run.precision == Precision::kBFloat16 ? 2 : StateElement(config);
+}
+
+/// The most microbatches whose deferred work for weights holds activations.
+std::size_t UnitsOwed(const StagePlan& stage) {
+  if (!stage.rule.splits_backward) return 0;
+  const std::int64_t owed = stage.rule.kind == RuleKind::kZbH1
+                                ? stage.rule.weight_limit - stage.rule.limit + 1
+                                : stage.kept;
+  return static_cast<std::size_t>(owed);
+}
+
+/// Adds the rows of windows that wait on the first stage of the module that they feed, and their
+/// gradients, with full samples and one image per sample.
 void AddWaitingRows(const JobPlan& plan, int module, StageNeed& need) {
   const Config& config = plan.config();
-  const std::size_t element = config.run.precision == Precision::kBFloat16  ? 2
-                              : config.run.precision == Precision::kFloat32 ? 4
-                                                                            : 8;
   for (const EdgePlan& edge : plan.edges()) {
     const ModuleConfig& from = *plan.ModuleOf(edge.from).config;
     if (edge.to != module || !plan.ModuleOf(edge.from).colocated_encoder) continue;
@@ -113,12 +127,13 @@ void AddWaitingRows(const JobPlan& plan, int module, StageNeed& need) {
         CeilDivide(config.samples_per_microbatch(), plan.ModuleOf(module).config->layout.dp);
     const std::int64_t rows =
         CeilDivide(samples * from.model->rows_per_item(), cut.parts * cut.slices);
-    const auto bytes = static_cast<std::size_t>(rows * width) * element;
+    const auto bytes = static_cast<std::size_t>(rows * width) * RowElement(config);
     const std::int64_t window =
         plan.ModuleOf(edge.from).units.In(config.schedule.microbatches).microbatches_each;
     const std::size_t all = bytes * static_cast<std::size_t>(window);
     const bool leaves = from.offload_results && config.cluster.backend == Backend::kCuda;
     need.rows += leaves ? bytes : all;
+    if (EdgeCarriesGradient(config, own)) need.rows += all;
     need.rows_away += leaves ? all : 0;
   }
 }
@@ -128,7 +143,7 @@ void AddWaitingRows(const JobPlan& plan, int module, StageNeed& need) {
 StageMemory EstimateMemory(const Config& config, const std::string& module, int pp) {
   const ModuleConfig& own = FindModule(config, module);
   const bool mixed = config.run.precision == Precision::kBFloat16;
-  const std::size_t element = config.run.precision == Precision::kFloat64 ? 8 : 4;
+  const std::size_t element = StateElement(config);
   // In an uneven cut the last rank's part is the largest.
   const ShardAddress last{.module = module, .pp = pp, .tp = own.layout.tp - 1};
   const FlatLayout flat(StageParameters(config, module, pp), last, own.layout,
@@ -149,7 +164,7 @@ StageMemory EstimateMemory(const Config& config, const std::string& module, int 
   if (own.offload == Offload::kParameters) memory.offloaded = read;
   if (own.offload == Offload::kState) memory.offloaded = memory.state();
   const KeptElements kept = ActivationElements(config, own, pp);
-  const std::size_t computed = mixed ? element / 2 : element;
+  const std::size_t computed = RowElement(config);
   memory.activations = static_cast<std::size_t>(kept.all) * computed;
   memory.away = static_cast<std::size_t>(kept.away) * computed;
   memory.largest_away = static_cast<std::size_t>(kept.largest_away) * computed;
@@ -177,8 +192,9 @@ std::vector<StageNeed> StageNeeds(const JobPlan& plan) {
     } else {
       const auto kept = static_cast<std::size_t>(stage.kept);
       need.away = one.away * kept;
-      // A layer that runs and one on its way out, and one that returns for the next backward.
-      const std::size_t here = one.largest_away * (kept > 1 ? 3 : 2);
+      // A layer that runs and one on its way out, and one that returns for the next backward. Work for
+      // weights that is deferred holds what it multiplies.
+      const std::size_t here = one.largest_away * (kept > 1 ? 3 : 2) + one.away * UnitsOwed(stage);
       need.activations = (one.activations - one.away) * kept + std::min(need.away, here);
       const std::int64_t left = std::min(stage.kept, RestoreAhead(plan, stage.module));
       need.gone_at_restore = (one.activations - one.away) *

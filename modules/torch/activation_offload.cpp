@@ -2,6 +2,8 @@
 
 #include <ATen/core/grad_mode.h>
 #include <algorithm>
+#include <stdexcept>
+#include <string>
 #include <utility>
 
 #include "modules/torch/autograd.hpp"
@@ -76,16 +78,17 @@ void NoteKept(at::TensorList activations) {
 /// Stands between a layer and the next: its backward comes right before that of the layer.
 struct LayerEndFunction : torch::autograd::Function<LayerEndFunction> {
   static at::Tensor forward(AutogradContext* context, const at::Tensor& rows,
-                            ActivationOffload* offload, std::int64_t unit) {
+                            ActivationOffload* offload, std::int64_t unit, std::int64_t layer) {
     context->saved_data["offload"] = reinterpret_cast<std::int64_t>(offload);
     context->saved_data["unit"] = unit;
+    context->saved_data["layer"] = layer;
     return rows.view_as(rows);
   }
 
   static variable_list backward(AutogradContext* context, const variable_list& gradients) {
     reinterpret_cast<ActivationOffload*>(context->saved_data["offload"].toInt())
-        ->Bring(context->saved_data["unit"].toInt());
-    return {gradients[0], {}, {}};
+        ->Bring(context->saved_data["unit"].toInt(), context->saved_data["layer"].toInt());
+    return {gradients[0], {}, {}, {}};
   }
 };
 
@@ -108,12 +111,13 @@ at::Tensor RunLayerAway(bool leaves, const at::Tensor& x,
   std::erase_if(kept, [&y](const c10::Storage& storage) {
     return storage.unsafeGetStorageImpl() == y.storage().unsafeGetStorageImpl();
   });
-  offload->Leave(t_current.unit, std::move(kept));
-  return LayerEndFunction::apply(y, offload, t_current.unit);
+  const std::int64_t layer = offload->Leave(t_current.unit, kept);
+  return LayerEndFunction::apply(y, offload, t_current.unit, layer);
 }
 
-ActivationOffload::ActivationOffload(std::unique_ptr<CopyLane> out, std::unique_ptr<CopyLane> back)
-    : out_(std::move(out)), back_(std::move(back)) {}
+ActivationOffload::ActivationOffload(std::unique_ptr<CopyLane> out, std::unique_ptr<CopyLane> back,
+                                     bool measures)
+    : measures_(measures), out_(std::move(out)), back_(std::move(back)) {}
 
 ActivationOffload::~ActivationOffload() = default;
 
@@ -129,6 +133,7 @@ void ActivationOffload::WaitForRoom() {
 }
 
 StateMovedCallback ActivationOffload::Ended(WorkKind kind) {
+  if (!measures_) return [](const WorkTimes&) {};
   return [this, kind](const WorkTimes& times) {
     const std::lock_guard lock(mutex_);
     ended_.push_back({kind, times});
@@ -136,18 +141,25 @@ StateMovedCallback ActivationOffload::Ended(WorkKind kind) {
 }
 
 at::Tensor ActivationOffload::SideOf(std::int64_t bytes) {
-  const auto fits = std::ranges::find_if(
-      free_sides_, [bytes](const at::Tensor& side) { return side.numel() >= bytes; });
-  if (fits != free_sides_.end()) {
-    at::Tensor side = *fits;
-    free_sides_.erase(fits);
+  auto best = free_sides_.end();
+  for (auto side = free_sides_.begin(); side != free_sides_.end(); ++side) {
+    const bool better = best == free_sides_.end() || side->numel() < best->numel();
+    if (side->numel() >= bytes && better) best = side;
+  }
+  if (best != free_sides_.end()) {
+    at::Tensor side = *best;
+    free_sides_.erase(best);
     return side;
   }
-  if (!free_sides_.empty()) free_sides_.pop_back();  // too small: a larger one takes its place
+  if (!free_sides_.empty()) {  // too small: a larger one takes its place
+    back_->Wait(last_returned_);
+    free_sides_.pop_back();
+  }
   return out_->HostBytes(bytes);
 }
 
-void ActivationOffload::Leave(std::int64_t unit, std::vector<c10::Storage> storages) {
+std::int64_t ActivationOffload::Leave(std::int64_t unit,
+                                      const std::vector<c10::Storage>& storages) {
   const c10::AutoGradMode mode(false);
   Group group;
   for (const c10::Storage& storage : storages) group.here.push_back(BytesOf(storage));
@@ -160,6 +172,7 @@ void ActivationOffload::Leave(std::int64_t unit, std::vector<c10::Storage> stora
   group.left = out_->Queue(std::move(copies), release, Ended(WorkKind::kActivationsOut));
   before_last_left_ = std::exchange(last_left_, group.left);
   units_[unit].push_back(std::move(group));
+  return std::ssize(units_[unit]) - 1;
 }
 
 void ActivationOffload::StartReturn(Group& group) {
@@ -171,6 +184,7 @@ void ActivationOffload::StartReturn(Group& group) {
     copies.push_back({here, side});
   });
   group.returned = back_->Queue(std::move(copies), {}, Ended(WorkKind::kActivationsBack));
+  last_returned_ = group.returned;
 }
 
 void ActivationOffload::Join(CopyLane& lane, CopyLane::Job job) {
@@ -178,8 +192,13 @@ void ActivationOffload::Join(CopyLane& lane, CopyLane::Job job) {
   if (lane.Join(job)) Ended(WorkKind::kActivationsWait)({begin_ns, NowNs(), {}});
 }
 
-void ActivationOffload::Bring(std::int64_t unit) {
+void ActivationOffload::Bring(std::int64_t unit, std::int64_t layer) {
   std::vector<Group>& groups = units_.at(unit);
+  if (layer + 1 != std::ssize(groups)) {
+    throw std::logic_error("expected the backward of layer " + std::to_string(groups.size() - 1) +
+                           " of those whose activations have left, got that of layer " +
+                           std::to_string(layer));
+  }
   StartReturn(groups.back());
   Join(*back_, groups.back().returned);
   free_sides_.push_back(groups.back().side);
@@ -196,6 +215,7 @@ void ActivationOffload::Expect(std::int64_t unit) {
 
 void ActivationOffload::BeginBackward(std::int64_t unit, std::int64_t next) {
   next_ = next;
+  WaitForRoom();
   Expect(unit);
 }
 

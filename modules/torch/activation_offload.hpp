@@ -22,12 +22,14 @@ at::Tensor RunLayerAway(bool leaves, const at::Tensor& x,
 
 /// One per shard. All calls are made on the rank's thread.
 ///
-/// A layer begins when those before the last one have left, so at most two are on their way out. In
-/// a backward a layer's activations are awaited, and those of the layer below begin to return; after
-/// the lowest layer, those of the backward that comes next, if that is known.
+/// A layer begins when all layers but the one before it have left. In a backward a layer waits for its
+/// activations, and those of the layer below begin to return; after the lowest layer, those of the
+/// backward that comes next, if that is known. So three layers are on the device at most.
 class ActivationOffload {
  public:
-  ActivationOffload(std::unique_ptr<CopyLane> out, std::unique_ptr<CopyLane> back);
+  /// `measures`: times of copies and waits are known, and recorded. Those of a GPU are not: the host
+  /// knows when it queued them.
+  ActivationOffload(std::unique_ptr<CopyLane> out, std::unique_ptr<CopyLane> back, bool measures);
   ActivationOffload(const ActivationOffload&) = delete;
   ActivationOffload& operator=(const ActivationOffload&) = delete;
   ~ActivationOffload();
@@ -64,12 +66,15 @@ class ActivationOffload {
     CopyLane::Job returned = 0;  ///< 0: it does not return yet
   };
 
+  /// Waits until all layers but the last have left.
   void WaitForRoom();
-  /// Takes away the activations that `storages` hold.
-  void Leave(std::int64_t unit, std::vector<c10::Storage> storages);
+  /// Takes away the activations that `storages` hold. Returns the number of the layer among those of
+  /// its unit that have left.
+  std::int64_t Leave(std::int64_t unit, const std::vector<c10::Storage>& storages);
   void StartReturn(Group& group);
-  /// The backward of the topmost layer of `unit` that has left begins.
-  void Bring(std::int64_t unit);
+  /// The backward of this layer of `unit` begins. Throws std::logic_error unless it is the top one of
+  /// those that have left.
+  void Bring(std::int64_t unit, std::int64_t layer);
   at::Tensor SideOf(std::int64_t bytes);
   StateMovedCallback Ended(WorkKind kind);
   void Join(CopyLane& lane, CopyLane::Job job);
@@ -78,6 +83,8 @@ class ActivationOffload {
   std::vector<at::Tensor> free_sides_;
   CopyLane::Job last_left_ = 0;
   CopyLane::Job before_last_left_ = 0;
+  CopyLane::Job last_returned_ = 0;
+  bool measures_;
   std::int64_t next_ = kNoUnit;  ///< unit of the backward after this one
   std::mutex mutex_;             ///< guards ended_
   std::vector<ConcurrentWork> ended_;

@@ -42,7 +42,7 @@ class CopyLane {
   /// streams). `done` is called after both, once, on a thread that must not wait.
   virtual Job Queue(std::vector<LaneCopy> copies, std::function<void()> release,
                     StateMovedCallback done) = 0;
-  /// Blocks until `job`, and those before it, have run. Returns whether they had not.
+  /// Blocks until `job`, and those before it, have run. Returns false if they were known to have.
   virtual bool Wait(Job job) = 0;
   /// Work that the rank's thread queues from now on runs after `job`. Returns whether the thread had
   /// to wait for that.

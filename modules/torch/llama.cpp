@@ -244,7 +244,10 @@ at::Tensor Llama::RunMlp(const at::Tensor& rows, const Layer& layer, const PassR
   if (layer.gate_up.weight.defined()) {
     sum = linear(RunPart(again, x, layer.gate_up.trained(), up), layer.down, LinearCut::kInputs);
   }
-  if (sum.defined()) sum = sum * at::sigmoid(linear(x, layer.shared_gate, LinearCut::kNone));
+  if (sum.defined()) {
+    NoteKept({sum});
+    sum = sum * at::sigmoid(linear(x, layer.shared_gate, LinearCut::kNone));
+  }
   // Each rank routes its own rows.
   const bool cuts_here = group_->size() > 1 && pass.cut_rows == 0;
   at::Tensor given =

@@ -12,6 +12,7 @@
 #include "modules/torch/late_results.hpp"
 #include "modules/torch/short_errors.hpp"
 #include "modules/torch/tensors.hpp"
+#include "plan/memory.hpp"
 #include "plan/optimizer_settings.hpp"
 #include "plan/stage_parts.hpp"
 
@@ -34,15 +35,12 @@ OffloadedState MakeOffloaded(const std::string& who, Offload what, const Paramet
   return {who, what, store.Flats(), what == Offload::kNone ? nullptr : MakeLane(device)};
 }
 
-/// Null if the activations of all layers of the stage stay on the device.
+/// Null if no layer of the stage keeps activations that leave the device.
 std::unique_ptr<ActivationOffload> MakeActivationOffload(const Config& config,
                                                          const ShardAddress& shard,
                                                          const at::Device& device) {
-  const auto leaves = [&](const StagePart& part) {
-    return part.edge == nullptr && !part.module->offload_activations.none();
-  };
-  if (std::ranges::none_of(StageParts(config, shard.module, shard.pp), leaves)) return nullptr;
-  return std::make_unique<ActivationOffload>(MakeLane(device), MakeLane(device));
+  if (EstimateMemory(config, shard.module, shard.pp).away == 0) return nullptr;
+  return std::make_unique<ActivationOffload>(MakeLane(device), MakeLane(device), device.is_cpu());
 }
 
 /// The state that is read for tensors of a kind, and written when they are set. With mixed numerics

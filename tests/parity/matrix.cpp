@@ -346,12 +346,12 @@ Setups AwayActivations() {
       Setup(Disjoint({.dp = 2}), {.pp = 2}).ActivationsAway("language").Frozen("language"),
       Setup(Disjoint({.dp = 2}), {.pp = 2}).ActivationsAway("language").Gpipe().Float32(),
       Setup(Disjoint({.tp = 2}), {.tp = 2, .pp = 2})
-          .ActivationsAway("language", {0, 1, 2, 3})
+          .ActivationsAway("language", {0, 1, 2})
           .Adapters("language", 0.3),
       Setup({.tp = 2, .dp = 2, .ep = 4})
           .Experts(4)
           .SharedExpert()
-          .ActivationsAway("language", {0, 1, 2, 3})
+          .ActivationsAway("language", {0, 1, 2})
           .Quick()
           .Float32(),
       Setup({.pp = 2, .dp = 2, .ep = 2})

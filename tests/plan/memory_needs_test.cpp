@@ -66,7 +66,7 @@ TEST_CASE("rows of a window wait on a GPU or on its host", "[cli]") {
     left += stage.rows;
     away += stage.rows_away;
   }
-  CHECK(away == rows);
+  CHECK(2 * away == rows);  // gradients wait on the device
   CHECK(left < rows);
 }
 

@@ -43,24 +43,26 @@ class DeviceCopyLane : public CopyLane {
     for (const LaneCopy& copy : copies) {
       const auto way = copy.from.is_cuda() ? gpu::Way::kToHost : gpu::Way::kToDevice;
       gpu::Copy(stream_, copy.to.data_ptr(), copy.from.data_ptr(), copy.from.nbytes(), way);
-      // The pool that gets it back, at whatever time, keeps it until this stream is past here.
-      const at::Tensor& on_device = copy.from.is_cuda() ? copy.from : copy.to;
-      c10::cuda::CUDACachingAllocator::recordStream(on_device.storage().data_ptr(), mine);
+      // What leaves is released before this stream has read it: the pool keeps it until then. What
+      // comes back is released by work that follows the copy.
+      if (!copy.from.is_cuda()) continue;
+      c10::cuda::CUDACachingAllocator::recordStream(copy.from.storage().data_ptr(), mine);
     }
     if (release) release();
     stream_.OnOutcome([begin_ns, done = std::move(done)](const std::string& error) {
       done({begin_ns, NowNs(), error});
     });
     while (!ends_.empty() && cudaEventQuery(ends_.front().get()) == cudaSuccess) PopEnd();
+    cudaGetLastError();  // "not ready" is no error
     ends_.emplace_back(stream_.device()).Record(stream_);
     return first_end_ + std::ssize(ends_) - 1;
   }
 
   bool Wait(Job job) override {
-    const bool waits = job >= first_end_;
-    if (waits) TROUPE_CUDA(cudaEventSynchronize(EndOf(job).get()));
+    if (job < first_end_) return false;
+    TROUPE_CUDA(cudaEventSynchronize(EndOf(job).get()));
     while (first_end_ <= job) PopEnd();
-    return waits;
+    return true;
   }
 
   bool Join(Job job) override {
