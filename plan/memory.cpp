@@ -126,7 +126,7 @@ void AddWaitingRows(const JobPlan& plan, int module, StageNeed& need) {
     const std::int64_t samples =
         CeilDivide(config.samples_per_microbatch(), plan.ModuleOf(module).config->layout.dp);
     const std::int64_t rows =
-        CeilDivide(samples * from.model->rows_per_item(), cut.parts * cut.slices);
+        CeilDivide(samples * from.model->rows_per_item(), std::int64_t{cut.parts} * cut.slices);
     const auto bytes = static_cast<std::size_t>(rows * width) * RowElement(config);
     const std::int64_t window =
         plan.ModuleOf(edge.from).units.In(config.schedule.microbatches).microbatches_each;

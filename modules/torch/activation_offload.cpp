@@ -75,20 +75,25 @@ void NoteKept(at::TensorList activations) {
   }
 }
 
+/// The end of a layer that has left.
+struct LayerEnd : torch::CustomClassHolder {
+  ActivationOffload* offload = nullptr;
+  std::int64_t unit = 0;
+  std::int64_t layer = 0;
+};
+
 /// Stands between a layer and the next: its backward comes right before that of the layer.
 struct LayerEndFunction : torch::autograd::Function<LayerEndFunction> {
   static at::Tensor forward(AutogradContext* context, const at::Tensor& rows,
-                            ActivationOffload* offload, std::int64_t unit, std::int64_t layer) {
-    context->saved_data["offload"] = reinterpret_cast<std::int64_t>(offload);
-    context->saved_data["unit"] = unit;
-    context->saved_data["layer"] = layer;
+                            const c10::intrusive_ptr<LayerEnd>& end) {
+    context->saved_data["end"] = c10::IValue::make_capsule(end);
     return rows.view_as(rows);
   }
 
   static variable_list backward(AutogradContext* context, const variable_list& gradients) {
-    reinterpret_cast<ActivationOffload*>(context->saved_data["offload"].toInt())
-        ->Bring(context->saved_data["unit"].toInt(), context->saved_data["layer"].toInt());
-    return {gradients[0], {}, {}, {}};
+    const auto end = Held<LayerEnd>(context, "end");
+    end->offload->Bring(end->unit, end->layer);
+    return {gradients[0], {}};
   }
 };
 
@@ -111,8 +116,11 @@ at::Tensor RunLayerAway(bool leaves, const at::Tensor& x,
   std::erase_if(kept, [&y](const c10::Storage& storage) {
     return storage.unsafeGetStorageImpl() == y.storage().unsafeGetStorageImpl();
   });
-  const std::int64_t layer = offload->Leave(t_current.unit, kept);
-  return LayerEndFunction::apply(y, offload, t_current.unit, layer);
+  auto end = c10::make_intrusive<LayerEnd>();
+  end->offload = offload;
+  end->unit = t_current.unit;
+  end->layer = offload->Leave(t_current.unit, kept);
+  return LayerEndFunction::apply(y, end);
 }
 
 ActivationOffload::ActivationOffload(std::unique_ptr<CopyLane> out, std::unique_ptr<CopyLane> back,
