@@ -24,11 +24,7 @@ Config With(const LayerChoice& away, Layout layout, const Recompute& recompute =
 /// The bytes that the forwards and then the backwards of kUnits microbatches need on all ranks.
 double PeakOf(const Config& config) {
   Job job(config);
-  const auto data = std::make_shared<Inputs>(LongInputs(8));
-  for (std::int64_t sample = 0; sample < 8; ++sample) {
-    data->table.samples.push_back(sample);
-    data->table.rows.push_back(kTokensOfEach);
-  }
+  const auto data = LongData(8);
   const auto round = [&](std::int64_t first) {
     std::vector<std::function<void()>> work;
     for (int i = 0; i < config.cluster.ranks; ++i) {

@@ -19,6 +19,15 @@ Inputs LongInputs(std::int64_t samples) {
   return inputs;
 }
 
+std::shared_ptr<const Inputs> LongData(std::int64_t samples) {
+  auto data = std::make_shared<Inputs>(LongInputs(samples));
+  for (std::int64_t sample = 0; sample < samples; ++sample) {
+    data->table.samples.push_back(sample);
+    data->table.rows.push_back(kTokensOfEach);
+  }
+  return data;
+}
+
 Config LongLanguage(Layout layout, Precision precision) {
   Config config = LanguageAlone(layout, precision);
   ModuleOf(config, "language").As<LlamaConfig>().context = kTokensOfEach;
@@ -31,11 +40,7 @@ namespace {
 double KeptByForward(const Config& config) {
   Job job(config);
   const int num_ranks = config.cluster.ranks;
-  const auto data = std::make_shared<Inputs>(LongInputs(8));
-  for (std::int64_t sample = 0; sample < 8; ++sample) {
-    data->table.samples.push_back(sample);
-    data->table.rows.push_back(kTokensOfEach);
-  }
+  const auto data = LongData(8);
   const auto forward = [&](std::int64_t unit) {
     std::vector<std::function<void()>> work;
     for (int i = 0; i < num_ranks; ++i) {

@@ -9,63 +9,53 @@ namespace troupe {
 
 namespace {
 
-/// Calls count(module, kind, ns) for all concurrent work in that time.
-template <class Count>
-void ForEachIn(const TraceIndex& index, std::int64_t begin_ns, std::int64_t end_ns, Count count) {
+struct Sum {
+  std::int64_t number = 0;
+  std::int64_t ns = 0;
+};
+using SumsByKind = std::map<WorkKind, Sum>;
+
+/// Of all concurrent work in that time, by module.
+std::map<std::string, SumsByKind> SumsOf(const TraceIndex& index, std::int64_t begin_ns,
+                                         std::int64_t end_ns) {
+  std::map<std::string, SumsByKind> modules;
   for (const TraceWork& work : index.trace().concurrent) {
     const PassRecord& pass = work.pass;
     const std::int64_t ns = std::min(pass.end_ns, end_ns) - std::max(pass.begin_ns, begin_ns);
-    if (ns > 0) count(index.ModuleOf(pass.stage), pass.kind, ns);
+    if (ns <= 0) continue;
+    Sum& sum = modules[index.ModuleOf(pass.stage)][pass.kind];
+    ++sum.number;
+    sum.ns += ns;
   }
-}
-
-template <class Time>
-std::vector<Time> Named(std::map<std::string, Time> modules) {
-  std::vector<Time> times;
-  for (auto& [module, time] : modules) {
-    time.module = module;
-    times.push_back(std::move(time));
-  }
-  return times;
+  return modules;
 }
 
 }  // namespace
 
 std::vector<CollectiveTime> CollectiveTimesOf(const TraceIndex& index, std::int64_t begin_ns,
                                               std::int64_t end_ns) {
-  std::map<std::string, CollectiveTime> modules;
-  ForEachIn(index, begin_ns, end_ns,
-            [&](const std::string& module, WorkKind kind, std::int64_t ns) {
-              if (kind == WorkKind::kReduceBucket) {
-                ++modules[module].reduces;
-                modules[module].reduce_ns += ns;
-              } else if (kind == WorkKind::kGather) {
-                ++modules[module].gathers;
-                modules[module].gather_ns += ns;
-              } else if (kind == WorkKind::kCollectiveWait) {
-                modules[module].exposed_ns += ns;
-              }
-            });
-  std::erase_if(modules, [](const auto& m) { return m.second.reduces + m.second.gathers == 0; });
-  return Named(std::move(modules));
+  std::vector<CollectiveTime> times;
+  for (auto [module, sums] : SumsOf(index, begin_ns, end_ns)) {
+    const auto [reduces, reduce_ns] = sums[WorkKind::kReduceBucket];
+    const auto [gathers, gather_ns] = sums[WorkKind::kGather];
+    const std::int64_t exposed_ns = sums[WorkKind::kCollectiveWait].ns;
+    if (reduces + gathers == 0) continue;
+    times.push_back({module, reduces, reduce_ns, gathers, gather_ns, exposed_ns});
+  }
+  return times;
 }
 
 std::vector<ActivationTime> ActivationTimesOf(const TraceIndex& index, std::int64_t begin_ns,
                                               std::int64_t end_ns) {
-  std::map<std::string, ActivationTime> modules;
-  ForEachIn(index, begin_ns, end_ns,
-            [&](const std::string& module, WorkKind kind, std::int64_t ns) {
-              if (kind == WorkKind::kActivationsOut) {
-                ++modules[module].outs;
-                modules[module].out_ns += ns;
-              } else if (kind == WorkKind::kActivationsBack) {
-                ++modules[module].backs;
-                modules[module].back_ns += ns;
-              } else if (kind == WorkKind::kActivationsWait) {
-                modules[module].exposed_ns += ns;
-              }
-            });
-  return Named(std::move(modules));
+  std::vector<ActivationTime> times;
+  for (auto [module, sums] : SumsOf(index, begin_ns, end_ns)) {
+    const auto [outs, out_ns] = sums[WorkKind::kActivationsOut];
+    const auto [backs, back_ns] = sums[WorkKind::kActivationsBack];
+    const std::int64_t exposed_ns = sums[WorkKind::kActivationsWait].ns;
+    if (outs + backs == 0) continue;
+    times.push_back({module, outs, out_ns, backs, back_ns, exposed_ns});
+  }
+  return times;
 }
 
 std::string Format(const CollectiveTime& time) {
