@@ -149,7 +149,8 @@ wrapper=()
 libraries() {
   local torch
   torch=$(cat "$work/torch" 2> /dev/null || torch_folder)
-  echo "${deps:+$deps/usr/lib/$(uname -m)-linux-gnu:}$torch/lib"
+  # PyTorch's packages bring an NCCL, which it finds itself; our programs are linked with one, too.
+  echo "${deps:+$deps/usr/lib/$(uname -m)-linux-gnu:}$torch/lib:${torch%/*}/nvidia/nccl/lib"
 }
 
 # Finds PyTorch without importing it, which takes seconds.

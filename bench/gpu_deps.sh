@@ -21,12 +21,13 @@ triplet=$(gcc -print-multiarch)
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
-# Development packages, and the packages with the targets of their unversioned .so links.
-packages=(
-  libcaf-dev libucx-dev libucx0 libssl-dev libtomlplusplus-dev libcli11-dev nlohmann-json3-dev
-  libsqlite3-dev libjpeg62-turbo-dev libpng-dev zlib1g-dev libsentencepiece-dev
-  catch2 pkgconf-bin  # no Google Benchmark: no program that runs there needs it
-)
+# The development packages of the list that `make packages` installs, and the packages with the targets of
+# their unversioned .so links. No Google Benchmark: no program that runs there needs it.
+listed=$(sed -n '/^packages=(/,/^)/p' "$(dirname "$0")/../tools/install_packages.sh" |
+  sed '1d;$d;s/#.*//' | tr -s ' ' '\n' | grep -E '(-dev|^catch2)$' |
+  grep -vE '^lib(torch|benchmark)-dev$')
+mapfile -t packages <<< "$listed"
+packages+=(libucx0 pkgconf-bin)
 for package in "${packages[@]}"; do
   dpkg-query -W "$package" > /dev/null 2>&1 ||
     { echo "gpu_deps.sh: $package is not installed: run tools/install_packages.sh" >&2; exit 1; }

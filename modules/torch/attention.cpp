@@ -52,10 +52,9 @@ struct AttentionFunction : torch::autograd::Function<AttentionFunction> {
     const AttentionHeads heads = saved[1].defined() ? AttentionHeads{saved[0], saved[1], saved[2]}
                                                     : HeadsOf(saved[0], *plan);
     const at::Tensor rows = gradients[0].contiguous();
-    const AttentionHeads sums = {at::zeros_like(heads.q), at::zeros_like(heads.k),
-                                 at::zeros_like(heads.v)};
-    AddAttentionGradients(heads, saved[3], OutputHeads(rows, *plan),
-                          OutputDots(saved[4], rows, *plan), BlocksOf(*plan), sums);
+    const AttentionHeads sums = {ZeroSums(heads.q), ZeroSums(heads.k), ZeroSums(heads.v)};
+    AddAttentionGradients(heads, OutputGradientsOf(saved[3], saved[4], rows, *plan),
+                          BlocksOf(*plan), sums);
     return {RowGradients(sums, *plan, rows.scalar_type()), {}};
   }
 };

@@ -24,7 +24,9 @@ struct AttentionPlan : torch::CustomClassHolder {
   bool causal = false;  ///< later tokens are hidden from earlier ones
   at::Tensor cosine;    ///< [>= length, head_dim / 2], or undefined: no rotary embedding
   at::Tensor sine;
-  bool portable = false;  ///< Numerics::portable
+  bool portable = false;     ///< Numerics::portable
+  at::Tensor ends;           ///< of PackedFlash, in rows of several samples; undefined: no packs
+  std::int64_t longest = 0;  ///< tokens of a sample of `ends`
 
   std::int64_t shared() const { return heads / kv_heads; }
   std::int64_t row_width() const { return (heads + 2 * kv_heads) * head_dim; }

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 
+#include "modules/torch/fused_attention.hpp"
 #include "modules/torch/score_kernels.hpp"
+#include "modules/torch/versions.hpp"
 
 namespace troupe {
 namespace {
@@ -125,16 +127,24 @@ void AddScores(const at::Tensor& scores, const Block& block, const BlockPlan& pl
   });
 }
 
+/// Brings the maxima of some rows up to `seen`, with their sums and outputs. Returns the maxima.
+at::Tensor Raise(const at::Tensor& seen, const at::Tensor& maxima, const at::Tensor& sums,
+                 const at::Tensor& out) {
+  const at::Tensor maximum = at::maximum(maxima, seen);
+  const at::Tensor shrink = (maxima - maximum).exp_();
+  sums.mul_(shrink);
+  out.mul_(shrink.unsqueeze(2));
+  maxima.copy_(maximum);
+  return maximum;
+}
+
 void AddScoresPortably(const at::Tensor& scores, const Block& block, const at::Tensor& hidden,
                        const at::Tensor& maxima, const at::Tensor& sums, const at::Tensor& out) {
   if (hidden.defined()) scores.masked_fill_(hidden, kHiddenScore);
-  const at::Tensor before = block.RowsOf(maxima);
-  const at::Tensor maximum = at::maximum(before, scores.amax(2));
-  const at::Tensor shrink = (before - maximum).exp_();
+  const at::Tensor maximum =
+      Raise(scores.amax(2), block.RowsOf(maxima), block.RowsOf(sums), block.RowsOf(out));
   scores.sub_(maximum.unsqueeze(2)).exp_();
-  block.RowsOf(sums).mul_(shrink).add_(scores.sum(2));
-  block.RowsOf(out).mul_(shrink.unsqueeze(2));
-  before.copy_(maximum);
+  block.RowsOf(sums).add_(scores.sum(2));
 }
 
 /// Turns scores into weights, and the gradients of weights into those of scores.
@@ -155,13 +165,57 @@ void ScoreGradientsPortably(const at::Tensor& scores, const at::Tensor& gradient
   gradients.sub_(block.RowsOf(dots).unsqueeze(2)).mul_(scores);
 }
 
+/// Heads [B, rows * shared, D] as the library's kernel sees them: [B, rows, shared, D].
+at::Tensor Shared(const at::Tensor& heads, const BlockPlan& plan) {
+  return heads.view({heads.size(0), heads.size(1) / plan.shared, plan.shared, heads.size(2)});
+}
+
+/// [B, shared, rows] of the kernel as [B, rows * shared].
+at::Tensor SumsOfRows(const at::Tensor& sums) {
+  return sums.transpose(1, 2).reshape({sums.size(0), sums.size(1) * sums.size(2)});
+}
+
+void SeeWithKernel(const AttentionHeads& heads, const BlockPlan& plan, const at::Tensor& maxima,
+                   const at::Tensor& sums, const at::Tensor& out) {
+  const FlashOutput part =
+      FlashForward(Shared(heads.q, plan), heads.k.unsqueeze(2), heads.v.unsqueeze(2), plan.causal);
+  const at::Tensor log_sums = SumsOfRows(part.log_sums);
+  const at::Tensor weight = (log_sums - Raise(log_sums, maxima, sums, out)).exp_();
+  sums.add_(weight);
+  out.add_(part.heads.reshape(out.sizes()) * weight.unsqueeze(2));
+}
+
+void AddKernelGradients(const AttentionHeads& heads, const OutputGradients& output,
+                        const BlockPlan& plan, const AttentionHeads& sums) {
+  const at::Tensor log_sums =
+      output.log_sums.view({heads.q.size(0), heads.q.size(1) / plan.shared, plan.shared})
+          .transpose(1, 2)
+          .contiguous();
+  const auto [q, k, v] =
+      FlashBackward(Shared(output.gradient, plan), Shared(heads.q, plan), heads.k.unsqueeze(2),
+                    heads.v.unsqueeze(2), {Shared(output.output, plan), log_sums}, plan.causal);
+  sums.q.add_(q.reshape(sums.q.sizes()));
+  sums.k.add_(k.squeeze(2));
+  sums.v.add_(v.squeeze(2));
+}
+
+bool HasKernel(const at::Tensor& heads) {
+  return HasFlashAttention(heads.options(), heads.size(2));
+}
+
+at::TensorOptions SumOptions(const at::Tensor& heads) {
+  return heads.options().dtype(heads.scalar_type() == at::kDouble ? at::kDouble : at::kFloat);
+}
+
 }  // namespace
+
+at::Tensor ZeroSums(const at::Tensor& heads) { return at::zeros(heads.sizes(), SumOptions(heads)); }
 
 RunningAttention::RunningAttention(const at::Tensor& q)
     : q_(q),
-      maxima_(at::full({q.size(0), q.size(1)}, kHiddenScore, q.options())),
+      maxima_(at::full({q.size(0), q.size(1)}, kHiddenScore, SumOptions(q))),
       sums_(at::zeros_like(maxima_)),
-      out_(at::zeros_like(q)) {}
+      out_(ZeroSums(q)) {}
 
 void RunningAttention::See(std::int64_t first, std::int64_t count, const at::Tensor& k,
                            const at::Tensor& v, const BlockPlan& plan) {
@@ -170,6 +224,10 @@ void RunningAttention::See(std::int64_t first, std::int64_t count, const at::Ten
   const at::Tensor maxima = rows(maxima_);
   const at::Tensor sums = rows(sums_);
   const at::Tensor out = rows(out_);
+  if (HasKernel(q_)) {
+    if (heads.q.numel() > 0 && k.numel() > 0) SeeWithKernel(heads, plan, maxima, sums, out);
+    return;
+  }
   const at::TensorOptions options = q_.options();
   const Blocks blocks(heads, plan);
   const at::Tensor buffer = blocks.Buffer(options);
@@ -195,9 +253,14 @@ AttentionOutput AttendInBlocks(const AttentionHeads& heads, const BlockPlan& pla
   return attention.Finish();
 }
 
-void AddAttentionGradients(const AttentionHeads& heads, const at::Tensor& log_sums,
-                           const at::Tensor& gradient, const at::Tensor& dots,
+void AddAttentionGradients(const AttentionHeads& heads, const OutputGradients& output,
                            const BlockPlan& plan, const AttentionHeads& sums) {
+  if (HasKernel(heads.q)) {
+    if (heads.q.numel() > 0 && heads.k.numel() > 0) {
+      AddKernelGradients(heads, output, plan, sums);
+    }
+    return;
+  }
   const at::TensorOptions options = heads.q.options();
   const Blocks blocks(heads, plan);
   const at::Tensor buffer = blocks.Buffer(options);
@@ -207,14 +270,14 @@ void AddAttentionGradients(const AttentionHeads& heads, const at::Tensor& log_su
     at::Tensor score_gradients = block.In(gradient_buffer);
     const at::Tensor q = block.RowsOf(heads.q);
     const at::Tensor k = block.KeysOf(heads.k);
-    const at::Tensor rows = block.RowsOf(gradient);
+    const at::Tensor rows = block.RowsOf(output.gradient);
     at::bmm_out(scores, q, k.transpose(1, 2));
     at::bmm_out(score_gradients, rows, block.KeysOf(heads.v).transpose(1, 2));
     if (plan.portable) {
       ScoreGradientsPortably(scores, score_gradients, block, blocks.Hidden(block, options),
-                             log_sums, dots);
+                             output.log_sums, output.dots);
     } else {
-      ScoreGradients(scores, score_gradients, block, plan, log_sums, dots);
+      ScoreGradients(scores, score_gradients, block, plan, output.log_sums, output.dots);
     }
     block.RowsOf(sums.q).baddbmm_(score_gradients, k);
     block.KeysOf(sums.k).baddbmm_(score_gradients.transpose(1, 2), q);

@@ -1,4 +1,5 @@
-// Attention one block of scores at a time, forward and backward: no tensor of length * length.
+// Attention one block of scores at a time, forward and backward: no tensor of length * length. Where the
+// library has a kernel for the heads (HasFlashAttention), it computes in place of the blocks.
 #pragma once
 
 #include <torch/types.h>
@@ -16,7 +17,7 @@ struct BlockPlan {
 
 /// softmax(q k^T) v, and the sums that its backward needs.
 struct AttentionOutput {
-  at::Tensor heads;     ///< as q
+  at::Tensor heads;     ///< as q, in float32 at least
   at::Tensor log_sums;  ///< [B, rows of q]: log of the sum of exponentials of a row's scores
 };
 
@@ -40,10 +41,12 @@ class RunningAttention {
 
 AttentionOutput AttendInBlocks(const AttentionHeads& heads, const BlockPlan& plan);
 
-/// Adds to `sums` the gradients of q, k and v. `gradient` is that of the output, as q; `dots` [B, rows
-/// of q] are the sums over D of the output times its gradient.
-void AddAttentionGradients(const AttentionHeads& heads, const at::Tensor& log_sums,
-                           const at::Tensor& gradient, const at::Tensor& dots,
+/// Adds to `sums`, which are of ZeroSums, the gradients of q, k and v. These keys may be a part of
+/// those of the output.
+void AddAttentionGradients(const AttentionHeads& heads, const OutputGradients& output,
                            const BlockPlan& plan, const AttentionHeads& sums);
+
+/// Zeros of the shape of some heads, in float32 at least.
+at::Tensor ZeroSums(const at::Tensor& heads);
 
 }  // namespace troupe

@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "modules/torch/fused_attention.hpp"
 #include "modules/torch/row_kernels.hpp"
 
 namespace troupe {
@@ -61,6 +62,11 @@ Rotation<T> RotationOf(const AttentionPlan& plan, const Part& part) {
   return {plan.cosine.data_ptr<T>(), plan.sine.data_ptr<T>()};
 }
 
+at::ScalarType HeadsType(const at::Tensor& rows, const AttentionPlan& plan) {
+  return HasFlashAttention(rows.options(), plan.head_dim) ? rows.scalar_type()
+                                                          : WideType(rows.scalar_type());
+}
+
 /// The columns of a part as [S, L, heads, D], a view.
 at::Tensor ColumnsOf(const at::Tensor& rows, const HeadColumns& columns) {
   return rows.narrow(1, columns.first_column, columns.heads * columns.head_dim)
@@ -70,14 +76,16 @@ at::Tensor ColumnsOf(const at::Tensor& rows, const HeadColumns& columns) {
 at::Tensor Gather(const at::Tensor& rows, const AttentionPlan& plan, const Part& part) {
   const HeadColumns& c = part.columns;
   if (plan.portable) {
-    at::Tensor heads = ColumnsOf(rows, c).to(WideType(rows.scalar_type()));
+    at::Tensor heads = ColumnsOf(rows, c);
+    if (part.turns || part.scale != 1.0) heads = heads.to(WideType(rows.scalar_type()));
     if (part.turns) {
       const at::Tensor turned = at::empty_like(heads);
       TurnHeads(heads, plan, 1, turned);
       heads = turned;
     }
     if (part.scale != 1.0) heads = heads * part.scale;
-    return heads.reshape({c.sequences * c.length, plan.kv_heads, c.shared, c.head_dim})
+    return heads.to(HeadsType(rows, plan))
+        .reshape({c.sequences * c.length, plan.kv_heads, c.shared, c.head_dim})
         .transpose(0, 1)
         .reshape({plan.kv_heads * c.sequences, c.length * c.shared, c.head_dim});
   }
@@ -163,8 +171,9 @@ at::Tensor OutputHeads(const at::Tensor& rows, const AttentionPlan& plan) {
   return Gather(rows, plan, Outputs(plan));
 }
 
-at::Tensor OutputDots(const at::Tensor& rows, const at::Tensor& gradients,
-                      const AttentionPlan& plan) {
+/// [B, length * shared].
+static at::Tensor OutputDots(const at::Tensor& rows, const at::Tensor& gradients,
+                             const AttentionPlan& plan) {
   const at::ScalarType type = WideType(rows.scalar_type());
   const at::Tensor products = rows.to(type) * gradients.to(type);
   return products.view({rows.size(0), plan.heads, plan.head_dim})
@@ -173,6 +182,25 @@ at::Tensor OutputDots(const at::Tensor& rows, const at::Tensor& gradients,
       .transpose(0, 1)
       .contiguous()
       .view({plan.kv_heads * plan.sequences, plan.length * plan.shared()});
+}
+
+OutputGradients OutputGradients::Rows(std::int64_t first, std::int64_t count) const {
+  const auto rows = [=](const at::Tensor& of) {
+    return of.defined() ? of.narrow(1, first, count) : of;
+  };
+  return {rows(log_sums), rows(gradient), rows(dots), rows(output)};
+}
+
+OutputGradients OutputGradientsOf(const at::Tensor& log_sums, const at::Tensor& outputs,
+                                  const at::Tensor& gradients, const AttentionPlan& plan) {
+  OutputGradients result{.log_sums = log_sums, .gradient = OutputHeads(gradients, plan)};
+  // The kernel makes the sums itself.
+  if (HasFlashAttention(outputs.options(), plan.head_dim)) {
+    result.output = OutputHeads(outputs, plan);
+  } else {
+    result.dots = OutputDots(outputs, gradients, plan);
+  }
+  return result;
 }
 
 at::Tensor OutputRows(const at::Tensor& heads, const AttentionPlan& plan, at::ScalarType type) {

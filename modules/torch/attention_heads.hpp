@@ -8,7 +8,8 @@
 namespace troupe {
 
 /// The heads of all sequences: B = kv_heads * sequences. The query heads that share a key head,
-/// `shared` of them, are neighbouring rows, so one product serves them. In float32 at least.
+/// `shared` of them, are neighbouring rows, so one product serves them. In float32 at least, or in the
+/// type of their rows where FlashForward takes it.
 struct AttentionHeads {
   at::Tensor q;  ///< [B, length * shared, D], row t * shared + j is head j of token t
   at::Tensor k;  ///< [B, length, D]
@@ -43,9 +44,18 @@ at::Tensor RowGradients(const AttentionHeads& gradients, const AttentionPlan& pl
 
 /// Outputs [sequences * length, heads * D] as q is laid out.
 at::Tensor OutputHeads(const at::Tensor& rows, const AttentionPlan& plan);
-/// Sums over D of outputs times their gradients, both as rows: [B, length * shared].
-at::Tensor OutputDots(const at::Tensor& rows, const at::Tensor& gradients,
-                      const AttentionPlan& plan);
+/// What the backward needs of the outputs of some rows of q.
+struct OutputGradients {
+  at::Tensor log_sums;     ///< [B, rows of q]: log of the sum of exponentials of a row's scores
+  at::Tensor gradient;     ///< as q
+  at::Tensor dots = {};    ///< [B, rows of q]: sums over D of the output times its gradient
+  at::Tensor output = {};  ///< as q, of FlashForward; else undefined
+
+  OutputGradients Rows(std::int64_t first, std::int64_t count) const;
+};
+/// `outputs` and their `gradients` as rows, like OutputHeads.
+OutputGradients OutputGradientsOf(const at::Tensor& log_sums, const at::Tensor& outputs,
+                                  const at::Tensor& gradients, const AttentionPlan& plan);
 /// The inverse of OutputHeads, in `type`.
 at::Tensor OutputRows(const at::Tensor& heads, const AttentionPlan& plan, at::ScalarType type);
 /// The same, into `rows`.

@@ -83,10 +83,9 @@ struct ContextFunction : torch::autograd::Function<ContextFunction> {
       const ContextPart& own = plan->parts[g][rank];
       const at::Tensor gradient = RowsIn(out_gradient, own.rows());
       OwnGroup group{.q = QueriesIn(qkv, own),
-                     .log_sums = saved[2 + g],
-                     .gradient = OutputHeads(gradient, *own.plan),
-                     .dots = OutputDots(RowsIn(saved[1], own.rows()), gradient, *own.plan)};
-      group.q_gradient = at::zeros_like(group.q);
+                     .output = OutputGradientsOf(saved[2 + g], RowsIn(saved[1], own.rows()),
+                                                 gradient, *own.plan)};
+      group.q_gradient = ZeroSums(group.q);
       groups.push_back(std::move(group));
     }
     const std::int64_t width = KeyValueWidth(*plan->parts[0][rank].plan);
@@ -108,9 +107,7 @@ struct ContextFunction : torch::autograd::Function<ContextFunction> {
   /// Tensors of the own rows of a group, as heads.
   struct OwnGroup {
     at::Tensor q;
-    at::Tensor log_sums;
-    at::Tensor gradient;
-    at::Tensor dots;
+    OutputGradients output;
     at::Tensor q_gradient = {};
   };
 
@@ -154,12 +151,11 @@ struct ContextFunction : torch::autograd::Function<ContextFunction> {
       };
       const auto of_keys = [&pair](const at::Tensor& of) { return of.narrow(1, 0, pair.keys); };
       const auto [k, v] = KeyValueHeads(RowsIn(rows, other.rows()), *other.plan);
-      const KeyValues gradients{at::zeros_like(k), at::zeros_like(v)};
+      const KeyValues gradients{ZeroSums(k), ZeroSums(v)};
       AddAttentionGradients(
-          {of_rows(group.q), of_keys(k), of_keys(v)}, of_rows(group.log_sums),
-          of_rows(group.gradient), of_rows(group.dots), pair.blocks,
-          {of_rows(group.q_gradient), of_keys(gradients.k), of_keys(gradients.v)});
-      if (!sums.defined()) sums = at::empty({rows.size(0), rows.size(1)}, k.options());
+          {of_rows(group.q), of_keys(k), of_keys(v)}, group.output.Rows(pair.first_row, pair.rows),
+          pair.blocks, {of_rows(group.q_gradient), of_keys(gradients.k), of_keys(gradients.v)});
+      if (!sums.defined()) sums = at::empty(rows.sizes(), gradients.k.options());
       PutKeyValueGradients(gradients, *other.plan, RowsIn(sums, other.rows()));
     }
     return sums;

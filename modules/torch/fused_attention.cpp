@@ -1,7 +1,10 @@
 #include "modules/torch/fused_attention.hpp"
 
+#include <algorithm>
+
 #include "modules/torch/attention_heads.hpp"
 #include "modules/torch/autograd.hpp"
+#include "modules/torch/numerics.hpp"
 #include "modules/torch/versions.hpp"
 
 namespace troupe {
@@ -75,11 +78,44 @@ bool HasFusedAttention(const at::Tensor& qkv, const AttentionPlan& plan) {
   return short_on_gpu || (plan.shared() == 1 && !long_on_gpu);
 }
 
+bool HasFlashAttention(const at::TensorOptions& options, std::int64_t head_dim) {
+  return kHasFusedAttention && options.device().is_cuda() && options.dtype() == at::kBFloat16 &&
+         head_dim % 8 == 0 && head_dim <= 256;
+}
+
+AttentionPlanPtr PackPlan(const std::vector<std::int64_t>& lengths, const AttentionPlan& like) {
+  auto plan = c10::make_intrusive<AttentionPlan>(like);
+  plan->sequences = 1;
+  std::vector<std::int32_t> ends = {0};
+  std::vector<at::Tensor> cosines;
+  std::vector<at::Tensor> sines;
+  for (const std::int64_t length : lengths) {
+    plan->length += length;
+    plan->longest = std::max(plan->longest, length);
+    ends.push_back(static_cast<std::int32_t>(plan->length));
+    if (!like.cosine.defined()) continue;
+    cosines.push_back(like.cosine.narrow(0, 0, length));
+    sines.push_back(like.sine.narrow(0, 0, length));
+  }
+  if (like.cosine.defined()) {
+    plan->cosine = at::cat(cosines);
+    plan->sine = at::cat(sines);
+  }
+  plan->ends = Upload(at::tensor(ends, at::kInt), like.cosine.device());
+  return plan;
+}
+
 at::Tensor FusedAttention(const at::Tensor& qkv, const AttentionPlanPtr& plan) {
   const variable_list split = SplitFunction::apply(qkv, plan);
-  const at::Tensor output = FusedKernel(split[0], split[1], split[2], plan->causal);
+  at::Tensor output;
+  if (plan->ends.defined()) {
+    const auto rows = [](const at::Tensor& of) { return of.squeeze(0).transpose(0, 1); };
+    output = PackedFlash(rows(split[0]), rows(split[1]), rows(split[2]), plan->ends, plan->longest);
+  } else {
+    output = FusedKernel(split[0], split[1], split[2], plan->causal).transpose(1, 2);
+  }
   NoteKept({split[0], split[1], split[2], output});
-  return output.transpose(1, 2).reshape({qkv.size(0), plan->heads * plan->head_dim});
+  return output.reshape({qkv.size(0), plan->heads * plan->head_dim});
 }
 
 }  // namespace troupe

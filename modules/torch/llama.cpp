@@ -12,6 +12,7 @@
 #include "modules/torch/activation_offload.hpp"
 #include "modules/torch/activations.hpp"
 #include "modules/torch/context_attention.hpp"
+#include "modules/torch/fused_attention.hpp"
 #include "modules/torch/key_value_cache.hpp"
 #include "modules/torch/planted.hpp"
 #include "modules/torch/products.hpp"
@@ -129,6 +130,10 @@ AttendFunction Llama::AttendOver(const std::vector<std::int64_t>& lengths) const
     plan->sequences = std::ssize(lengths);
     plan->length = lengths.empty() ? 0 : lengths.front();
     return [plan](const at::Tensor& qkv) { return Attention(qkv, plan); };
+  }
+  if (context_->size() == 1 && HasFlashAttention(numerics_.options(), plan->head_dim)) {
+    return
+        [packs = PackPlan(lengths, *plan)](const at::Tensor& qkv) { return Attention(qkv, packs); };
   }
   auto context = c10::make_intrusive<ContextPlan>();
   context->group = context_;

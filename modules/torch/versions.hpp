@@ -2,8 +2,10 @@
 #pragma once
 
 #include <ATen/Context.h>
+#include <cstdint>
 #include <torch/types.h>
 #include <torch/version.h>
+#include <tuple>
 #if TORCH_VERSION_MAJOR >= 2
 #include <c10/core/AutogradState.h>
 #endif
@@ -21,6 +23,39 @@ inline at::Tensor FusedKernel(const at::Tensor& q, const at::Tensor& k, const at
   return at::scaled_dot_product_attention(q, k, v, {}, 0.0, causal, {}, /*enable_gqa=*/shared);
 }
 
+/// The kernel of GPUs for short types that keeps the logarithms of its sums. q [B, rows, h, D]; k and v
+/// [B, keys, h / n, D], each of which serves n neighbouring heads. Scores are not scaled. With
+/// `causal`, as many rows as keys.
+struct FlashOutput {
+  at::Tensor heads;     ///< as q
+  at::Tensor log_sums;  ///< [B, h, rows] float32
+};
+inline FlashOutput FlashForward(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
+                                bool causal) {
+  const auto [heads, log_sums, seed, unused, mask] =
+      at::_flash_attention_forward(q, k, v, {}, {}, q.size(1), k.size(1), /*dropout_p=*/0.0, causal,
+                                   /*return_debug_mask=*/false, /*scale=*/1.0);
+  return {heads, log_sums};
+}
+/// Gradients of q, k and v, each as it. `output` may be of more keys than these.
+inline std::tuple<at::Tensor, at::Tensor, at::Tensor> FlashBackward(
+    const at::Tensor& gradient, const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
+    const FlashOutput& output, bool causal) {
+  const at::Tensor no_seed = at::empty({2}, q.options().dtype(at::kLong));  // nothing is dropped
+  return at::_flash_attention_backward(gradient, q, k, v, output.heads, output.log_sums, {}, {},
+                                       q.size(1), k.size(1), /*dropout_p=*/0.0, causal, no_seed,
+                                       no_seed, /*scale=*/1.0);
+}
+/// Causal attention of samples that share rows, as FusedKernel of each. q [rows, h, D]; k and v [rows,
+/// h / n, D]; `ends` [samples + 1] int32: the first row of each, and the end; none is longer than
+/// `longest`. Has a gradient.
+inline at::Tensor PackedFlash(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
+                              const at::Tensor& ends, std::int64_t longest) {
+  return std::get<0>(at::_flash_attention_forward(q, k, v, ends, ends, longest, longest,
+                                                  /*dropout_p=*/0.0, /*is_causal=*/true,
+                                                  /*return_debug_mask=*/false));
+}
+
 /// From now on backward passes that this thread asks for run on it, on a device, too. Otherwise
 /// they run on the one thread that the library has for each device, where two ranks that share a
 /// device and meet in a collective would wait for each other for ever.
@@ -33,6 +68,24 @@ inline void RunBackwardOnCallingThread() {
 inline constexpr bool kHasFusedAttention = false;
 inline at::Tensor FusedKernel(const at::Tensor&, const at::Tensor&, const at::Tensor&, bool) {
   TORCH_INTERNAL_ASSERT(false, "this libtorch has no fused attention");
+}
+struct FlashOutput {
+  at::Tensor heads;
+  at::Tensor log_sums;
+};
+inline FlashOutput FlashForward(const at::Tensor&, const at::Tensor&, const at::Tensor&, bool) {
+  TORCH_INTERNAL_ASSERT(false, "this libtorch has no flash attention");
+}
+inline std::tuple<at::Tensor, at::Tensor, at::Tensor> FlashBackward(const at::Tensor&,
+                                                                    const at::Tensor&,
+                                                                    const at::Tensor&,
+                                                                    const at::Tensor&,
+                                                                    const FlashOutput&, bool) {
+  TORCH_INTERNAL_ASSERT(false, "this libtorch has no flash attention");
+}
+inline at::Tensor PackedFlash(const at::Tensor&, const at::Tensor&, const at::Tensor&,
+                              const at::Tensor&, std::int64_t) {
+  TORCH_INTERNAL_ASSERT(false, "this libtorch has no flash attention");
 }
 
 /// On a CPU they always do.

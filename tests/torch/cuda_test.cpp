@@ -13,6 +13,12 @@ namespace {
 
 #ifdef TROUPE_HAS_CUDA
 bool HasDevice() { return gpu::NumDevices() > 0; }
+
+/// A stream that libtorch uses as long as it lives.
+struct BoundStream : gpu::Stream {
+  BoundStream() : Stream(0) { BindTorchToStream(0, get()); }
+  ~BoundStream() { BindTorchToStream(0, nullptr); }
+};
 #else
 bool HasDevice() { return false; }
 #endif
@@ -63,8 +69,7 @@ TEST_CASE("without a device nothing is in use, and asking for some fails in one 
 TEST_CASE("memory of libtorch's allocator is counted, kept for reuse, and given back", "[gpu]") {
   REQUIRE(TorchHasCuda());
   constexpr std::int64_t kSome = 64 << 20;
-  const gpu::Stream stream(0);
-  BindTorchToStream(0, stream.get());
+  const BoundStream stream;
   const auto before = TorchMemoryUse(0);
   auto some = AllocateTorchMemory(0, kSome, stream.get());
   CHECK(TorchMemoryUse(0).in_use_bytes - before.in_use_bytes == kSome);
@@ -82,7 +87,7 @@ TEST_CASE("memory of libtorch's allocator is counted, kept for reuse, and given 
 
 TEST_CASE("pinned memory of libtorch holds what a device wrote into it", "[gpu]") {
   constexpr std::size_t kBytes = 1 << 20;
-  const gpu::Stream stream(0);
+  const BoundStream stream;
   const auto there = AllocateTorchMemory(0, kBytes, stream.get());
   const auto here = AllocateTorchPinned(kBytes);
   TROUPE_CUDA(cudaMemsetAsync(there.get(), 0x5a, kBytes, stream.get()));
