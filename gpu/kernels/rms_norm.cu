@@ -2,8 +2,8 @@
 
 #include "gpu/kernels/device.hpp"
 #include "gpu/kernels/launch.hpp"
+#include "gpu/kernels/packs.hpp"
 #include "gpu/kernels/rms_norm.hpp"
-#include "gpu/kernels/stored.hpp"
 
 namespace troupe::gpu {
 namespace {
@@ -14,32 +14,6 @@ constexpr std::int64_t kSums = SpareOfRmsNorm(1);
 /// Threads of AddSums: columns by parts of the blocks' sums.
 constexpr unsigned kColumns = 32;
 constexpr unsigned kParts = 8;
-
-/// Neighbouring elements, loaded and stored as one.
-template <class Kind, int kCount>
-struct alignas(sizeof(typename Kind::Stored) * kCount) Pack {
-  typename Kind::Stored stored[kCount];
-};
-
-/// The weights of pack `i`. A pack of several elements is aligned to 16 bytes.
-template <int kCount>
-struct Weights {
-  float values[kCount];
-
-  __device__ Weights(const float* all, std::int64_t i) {
-    if constexpr (kCount == 1) {
-      values[0] = all[i];
-    } else {
-      for (int part = 0; part < kCount / 4; ++part) {
-        const float4 four = reinterpret_cast<const float4*>(all)[i * (kCount / 4) + part];
-        values[4 * part] = four.x;
-        values[4 * part + 1] = four.y;
-        values[4 * part + 2] = four.z;
-        values[4 * part + 3] = four.w;
-      }
-    }
-  }
-};
 
 /// Sums `value` over all threads of a block and returns it to each. `warps` [kThreads / kWarp] is
 /// shared memory.
@@ -76,7 +50,7 @@ __global__ void NormRows(const Pack<Kind, kCount>* __restrict__ x, const float* 
     if (threadIdx.x == 0) rstd[row] = r;
     for (std::int64_t i = threadIdx.x; i < packs; i += blockDim.x) {
       const Pack<Kind, kCount> in = x[row * packs + i];
-      const Weights<kCount> w(weight, i);
+      const Floats<kCount> w(weight, i);
       Pack<Kind, kCount> out;
       for (int k = 0; k < kCount; ++k) {
         out.stored[k] = Kind::Round(Kind::Load(in.stored[k]) * r * w.values[k]);
@@ -109,7 +83,7 @@ __global__ void NormGradient(const Pack<Kind, kCount>* __restrict__ y_gradient,
     for (std::int64_t i = threadIdx.x; i < packs; i += blockDim.x) {
       const Pack<Kind, kCount> g = y_gradient[row * packs + i];
       const Pack<Kind, kCount> in = x[row * packs + i];
-      const Weights<kCount> w(weight, i);
+      const Floats<kCount> w(weight, i);
       for (int k = 0; k < kCount; ++k) {
         const float product = Kind::Load(g.stored[k]) * Kind::Load(in.stored[k]);
         products += product * w.values[k];
@@ -120,7 +94,7 @@ __global__ void NormGradient(const Pack<Kind, kCount>* __restrict__ y_gradient,
     for (std::int64_t i = threadIdx.x; i < packs; i += blockDim.x) {
       const Pack<Kind, kCount> g = y_gradient[row * packs + i];
       const Pack<Kind, kCount> in = x[row * packs + i];
-      const Weights<kCount> w(weight, i);
+      const Floats<kCount> w(weight, i);
       Pack<Kind, kCount> out;
       for (int k = 0; k < kCount; ++k) {
         const float value = Kind::Load(g.stored[k]) * w.values[k] - Kind::Load(in.stored[k]) * pull;
@@ -159,23 +133,6 @@ unsigned ThreadsFor(std::int64_t packs) {
   return static_cast<unsigned>(
       std::clamp<std::int64_t>(CeilOf(packs, kWarp) * kWarp, kWarp, kThreads));
 }
-
-/// Calls `run(Kind(), std::integral_constant<int, count>())` with 16 bytes per pack if alignment
-/// allows.
-template <class Run>
-void WithPacks(Row row, std::int64_t hidden, std::uintptr_t places, const Run& run) {
-  constexpr int kBytes = 16;
-  const bool aligned = places % kBytes == 0;
-  if (row == Row::kFloat32) {
-    using Kind = Plain<float>;
-    if (aligned && hidden % 4 == 0) return run(Kind(), std::integral_constant<int, 4>());
-    return run(Kind(), std::integral_constant<int, 1>());
-  }
-  if (aligned && hidden % 8 == 0) return run(Rounded(), std::integral_constant<int, 8>());
-  run(Rounded(), std::integral_constant<int, 1>());
-}
-
-std::uintptr_t PlaceOf(const void* data) { return reinterpret_cast<std::uintptr_t>(data); }
 
 }  // namespace
 

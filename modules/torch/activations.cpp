@@ -1,6 +1,7 @@
 #include "modules/torch/activations.hpp"
 
 #include "modules/torch/autograd.hpp"
+#include "modules/torch/cuda/kernels.hpp"
 #include "modules/torch/products.hpp"
 
 namespace troupe {
@@ -30,6 +31,11 @@ struct SwiGluFunction : torch::autograd::Function<SwiGluFunction> {
     context->save_for_backward({x});
     NoteKept({x});
     const std::int64_t width = x.size(1) / 2;
+    if (HasDeviceSwiGlu(x)) {
+      const at::Tensor y = at::empty({x.size(0), width}, x.options());
+      SwiGluOnDevice(x, y);
+      return y;
+    }
     return at::silu(Widened(x.narrow(1, 0, width)))
         .mul_(x.narrow(1, width, width))
         .to(x.scalar_type());
@@ -38,6 +44,11 @@ struct SwiGluFunction : torch::autograd::Function<SwiGluFunction> {
   static variable_list backward(AutogradContext* context, const variable_list& gradients) {
     const at::Tensor x = context->get_saved_variables()[0];
     const std::int64_t width = x.size(1) / 2;
+    if (HasDeviceSwiGlu(x)) {
+      const at::Tensor x_gradient = at::empty_like(x);
+      SwiGluGradientOnDevice(gradients[0].contiguous(), x, x_gradient);
+      return {x_gradient};
+    }
     const at::Tensor gate = Widened(x.narrow(1, 0, width));
     const at::Tensor gradient = Widened(gradients[0]);
     at::Tensor x_gradient = at::empty(x.sizes(), gradient.options());

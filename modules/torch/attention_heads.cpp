@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "modules/torch/cuda/kernels.hpp"
 #include "modules/torch/fused_attention.hpp"
 #include "modules/torch/row_kernels.hpp"
 
@@ -123,6 +124,10 @@ void Scatter(const at::Tensor& heads, const AttentionPlan& plan, const Part& par
 
 void TurnHeads(const at::Tensor& heads, const AttentionPlan& plan, double direction,
                const at::Tensor& to) {
+  if (HasDeviceTurn(heads, to, plan.cosine)) {
+    TurnHeadsOnDevice(heads, plan.cosine, plan.sine, direction, to);
+    return;
+  }
   const std::int64_t half = plan.head_dim / 2;
   const at::Tensor cosine = plan.cosine.narrow(0, 0, plan.length).unsqueeze(1);
   const at::Tensor sine = plan.sine.narrow(0, 0, plan.length).unsqueeze(1);

@@ -258,6 +258,123 @@ TEST_CASE_METHOD(OnDevice, "norms on a device are the plain loops to rounding", 
   CHECK(farthest(Read<float>(weight_gradient_there, hidden), weight_gradient, 0) < 1e-5F);
 }
 
+/// Numbers, as floats and as a device holds them.
+struct Drawn {
+  std::vector<float> values;
+  std::shared_ptr<void> there;
+};
+
+struct RowsOnDevice : OnDevice {
+  bool is_short = false;
+  std::mt19937 random{3};
+
+  Drawn Draw(std::size_t count) {
+    std::normal_distribution<float> normal;
+    Drawn drawn;
+    std::vector<std::uint16_t> rounded;
+    for (std::size_t i = 0; i < count; ++i) {
+      const float value = 2.0F * normal(random);
+      rounded.push_back(BFloat16(value).bits);
+      drawn.values.push_back(is_short ? static_cast<float>(BFloat16(value)) : value);
+    }
+    drawn.there = is_short ? Copy(rounded) : Copy(drawn.values);
+    return drawn;
+  }
+  std::vector<float> ReadRows(const std::shared_ptr<void>& there, std::size_t count) {
+    if (!is_short) return Read<float>(there, count);
+    std::vector<float> floats;
+    for (const std::uint16_t bits : Read<std::uint16_t>(there, count)) {
+      BFloat16 value;
+      value.bits = bits;
+      floats.push_back(static_cast<float>(value));
+    }
+    return floats;
+  }
+  std::size_t size() const { return is_short ? 2 : 4; }
+  Row row() const { return is_short ? Row::kBFloat16 : Row::kFloat32; }
+  void CheckRows(const std::shared_ptr<void>& there, const std::vector<float>& expected) {
+    const std::vector<float> got = ReadRows(there, expected.size());
+    for (std::size_t i = 0; i < expected.size(); ++i) {
+      CAPTURE(i);
+      REQUIRE(got[i] == Approx(expected[i]).epsilon(is_short ? 1.0 / 128 : 1e-5).margin(1e-5));
+    }
+  }
+};
+
+TEST_CASE_METHOD(RowsOnDevice, "SwiGLU on a device is the plain loop to rounding", "[gpu]") {
+  is_short = GENERATE(false, true);
+  const auto width = GENERATE(as<std::size_t>(), 1, 12, 64, 2056);
+  const auto num_rows = GENERATE(as<std::size_t>(), 0, 1, 37);
+  CAPTURE(is_short, width, num_rows);
+  const std::size_t count = num_rows * width;
+  const Drawn x = Draw(2 * count);
+  const Drawn gradient = Draw(count);
+  std::vector<float> y(count), x_gradient(2 * count);
+  for (std::size_t i = 0; i < count; ++i) {
+    const std::size_t at = i / width * 2 * width + i % width;
+    const double gate = x.values[at];
+    const double up = x.values[at + width];
+    const double sigmoid = 1.0 / (1.0 + std::exp(-gate));
+    y[i] = static_cast<float>(gate * sigmoid * up);
+    x_gradient[at] =
+        static_cast<float>(gradient.values[i] * up * (sigmoid + gate * sigmoid * (1.0 - sigmoid)));
+    x_gradient[at + width] = static_cast<float>(gradient.values[i] * gate * sigmoid);
+  }
+  const auto y_there = pool.Allocate(count * size() + 1, stream);
+  const auto x_gradient_there = pool.Allocate(2 * count * size() + 1, stream);
+  SwiGlu(stream, row(), x.there.get(), static_cast<std::int64_t>(num_rows),
+         static_cast<std::int64_t>(width), y_there.get());
+  SwiGluGradient(stream, row(), gradient.there.get(), x.there.get(),
+                 static_cast<std::int64_t>(num_rows), static_cast<std::int64_t>(width),
+                 x_gradient_there.get());
+  CheckRows(y_there, y);
+  CheckRows(x_gradient_there, x_gradient);
+}
+
+TEST_CASE_METHOD(RowsOnDevice, "heads turn on a device as in the plain loop, to rounding",
+                 "[gpu]") {
+  is_short = GENERATE(false, true);
+  const auto head_dim = GENERATE(as<std::size_t>(), 2, 6, 16, 64, 520);
+  const auto heads = GENERATE(as<std::size_t>(), 1, 3, 40);
+  const double direction = GENERATE(1.0, -1.0);
+  CAPTURE(is_short, head_dim, heads, direction);
+  const std::size_t sequences = 2, length = head_dim > 64 ? 3 : 7, half = head_dim / 2;
+  // From rows with more heads than are turned, to heads of one token after the other.
+  const std::size_t width = (heads + 2) * head_dim;
+  const Drawn rows = Draw(sequences * length * width);
+  std::vector<float> cosine(length * half), sine(length * half);
+  for (std::size_t i = 0; i < cosine.size(); ++i) {
+    cosine[i] = std::cos(0.37F * static_cast<float>(i));
+    sine[i] = std::sin(0.37F * static_cast<float>(i));
+  }
+  std::vector<float> expected(sequences * heads * length * head_dim);
+  for (std::size_t s = 0; s < sequences; ++s) {
+    for (std::size_t t = 0; t < length; ++t) {
+      for (std::size_t h = 0; h < heads; ++h) {
+        for (std::size_t i = 0; i < half; ++i) {
+          const std::size_t from = (s * length + t) * width + (h + 1) * head_dim + i;
+          const std::size_t to = ((s * heads + h) * length + t) * head_dim + i;
+          const auto turn = sine[t * half + i] * static_cast<float>(direction);
+          const float a = rows.values[from], b = rows.values[from + half];
+          expected[to] = a * cosine[t * half + i] - b * turn;
+          expected[to + half] = b * cosine[t * half + i] + a * turn;
+        }
+      }
+    }
+  }
+  const auto there = pool.Allocate(expected.size() * size(), stream);
+  const auto cosine_there = Copy(cosine);
+  const auto sine_there = Copy(sine);
+  const auto n = [](std::size_t number) { return static_cast<std::int64_t>(number); };
+  TurnHeads(stream, row(),
+            {AsBytes(rows.there) + head_dim * size(), n(length * width), n(width), n(head_dim)},
+            {there.get(), n(heads * length * head_dim), n(head_dim), n(length * head_dim)},
+            {n(sequences), n(length), n(heads), n(head_dim)},
+            static_cast<const float*>(cosine_there.get()),
+            static_cast<const float*>(sine_there.get()), direction);
+  CheckRows(there, expected);
+}
+
 TEST_CASE_METHOD(OnDevice, "work that is queued before a callback has run when it is called",
                  "[gpu]") {
   const auto there = Copy(std::vector<int>(1 << 20, 7));

@@ -17,6 +17,14 @@ gpu::Row RowOf(const at::Tensor& x) {
   return x.scalar_type() == at::kFloat ? gpu::Row::kFloat32 : gpu::Row::kBFloat16;
 }
 
+bool HasRow(const at::Tensor& x) {
+  return x.is_cuda() && (x.scalar_type() == at::kFloat || x.scalar_type() == at::kBFloat16);
+}
+
+gpu::HeadRows HeadRowsOf(const at::Tensor& heads) {
+  return {heads.data_ptr(), heads.stride(0), heads.stride(1), heads.stride(2)};
+}
+
 }  // namespace
 
 void ApplyAdamWOnDevice(const AdamWStep& step, const FlatRun& run) {
@@ -28,8 +36,7 @@ void ApplyAdamWOnDevice(const AdamWStep& step, const FlatRun& run) {
 }
 
 bool HasDeviceNorm(const at::Tensor& x, const at::Tensor& weight) {
-  return x.is_cuda() && (x.scalar_type() == at::kFloat || x.scalar_type() == at::kBFloat16) &&
-         weight.scalar_type() == at::kFloat && x.size(1) <= gpu::kMostHidden;
+  return HasRow(x) && weight.scalar_type() == at::kFloat && x.size(1) <= gpu::kMostHidden;
 }
 
 void RmsNormOnDevice(const at::Tensor& x, const at::Tensor& weight, double epsilon,
@@ -48,6 +55,30 @@ void RmsNormGradientOnDevice(const at::Tensor& y_gradient, const at::Tensor& x,
                        weight.data_ptr<float>(), rstd.data_ptr<float>(), x.size(0), x.size(1),
                        x_gradient.data_ptr(), trains ? weight_gradient.data_ptr<float>() : nullptr,
                        trains ? spare.data_ptr<float>() : nullptr);
+}
+
+bool HasDeviceSwiGlu(const at::Tensor& x) { return HasRow(x) && x.is_contiguous(); }
+
+void SwiGluOnDevice(const at::Tensor& x, const at::Tensor& y) {
+  gpu::SwiGlu(StreamOf(x), RowOf(x), x.data_ptr(), y.size(0), y.size(1), y.data_ptr());
+}
+
+void SwiGluGradientOnDevice(const at::Tensor& y_gradient, const at::Tensor& x,
+                            const at::Tensor& x_gradient) {
+  gpu::SwiGluGradient(StreamOf(x), RowOf(x), y_gradient.data_ptr(), x.data_ptr(),
+                      y_gradient.size(0), y_gradient.size(1), x_gradient.data_ptr());
+}
+
+bool HasDeviceTurn(const at::Tensor& heads, const at::Tensor& to, const at::Tensor& cosine) {
+  return HasRow(heads) && to.scalar_type() == heads.scalar_type() && heads.stride(3) == 1 &&
+         to.stride(3) == 1 && cosine.scalar_type() == at::kFloat && cosine.is_contiguous();
+}
+
+void TurnHeadsOnDevice(const at::Tensor& heads, const at::Tensor& cosine, const at::Tensor& sine,
+                       double direction, const at::Tensor& to) {
+  gpu::TurnHeads(StreamOf(heads), RowOf(heads), HeadRowsOf(heads), HeadRowsOf(to),
+                 {heads.size(0), heads.size(1), heads.size(2), heads.size(3)},
+                 cosine.data_ptr<float>(), sine.data_ptr<float>(), direction);
 }
 
 void GatherRowsOnDevice(const at::Tensor& whole, const at::Tensor& index, const at::Tensor& rows) {

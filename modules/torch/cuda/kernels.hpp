@@ -1,6 +1,6 @@
 // Our own kernels (gpu/kernels/device.hpp) on tensors of one GPU, which are contiguous. They are
 // queued on the stream on which libtorch computes for the calling thread. Without a libtorch that
-// knows GPUs HasDeviceNorm is false, and all others throw std::logic_error.
+// knows GPUs there are none (HasDevice... is false), and all others throw std::logic_error.
 #pragma once
 
 #include <cstddef>
@@ -22,6 +22,20 @@ void RmsNormOnDevice(const at::Tensor& x, const at::Tensor& weight, double epsil
 void RmsNormGradientOnDevice(const at::Tensor& y_gradient, const at::Tensor& x,
                              const at::Tensor& weight, const at::Tensor& rstd,
                              const at::Tensor& x_gradient, const at::Tensor& weight_gradient);
+
+/// Whether there are kernels for SwiGlu of rows x.
+bool HasDeviceSwiGlu(const at::Tensor& x);
+/// Into y [M, F], of x [M, 2 F]; and into x_gradient.
+void SwiGluOnDevice(const at::Tensor& x, const at::Tensor& y);
+void SwiGluGradientOnDevice(const at::Tensor& y_gradient, const at::Tensor& x,
+                            const at::Tensor& x_gradient);
+
+/// Whether there is a kernel that turns `heads` into `to`, both [S, L, h, D] of any strides, by a
+/// table like `cosine`.
+bool HasDeviceTurn(const at::Tensor& heads, const at::Tensor& to, const at::Tensor& cosine);
+/// Cosine and sine [>= L, D / 2].
+void TurnHeadsOnDevice(const at::Tensor& heads, const at::Tensor& cosine, const at::Tensor& sine,
+                       double direction, const at::Tensor& to);
 
 inline std::byte* BytesOf(const at::Tensor& rows) {
   return static_cast<std::byte*>(rows.data_ptr());

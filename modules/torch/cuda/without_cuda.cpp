@@ -40,6 +40,13 @@ void RmsNormGradientOnDevice(const Tensor&, const Tensor&, const Tensor&, const 
                              const Tensor&, const Tensor&) {
   Refuse();
 }
+bool HasDeviceSwiGlu(const Tensor&) { return false; }
+void SwiGluOnDevice(const Tensor&, const Tensor&) { Refuse(); }
+void SwiGluGradientOnDevice(const Tensor&, const Tensor&, const Tensor&) { Refuse(); }
+bool HasDeviceTurn(const Tensor&, const Tensor&, const Tensor&) { return false; }
+void TurnHeadsOnDevice(const Tensor&, const Tensor&, const Tensor&, double, const Tensor&) {
+  Refuse();
+}
 void GatherRowsOnDevice(const Tensor&, const Tensor&, const Tensor&) { Refuse(); }
 void ScatterRowsOnDevice(const Tensor&, const Tensor&, const Tensor&) { Refuse(); }
 void TakeRowsOnDevice(const Tensor&, const Tensor&, const Tensor&) { Refuse(); }
