@@ -19,7 +19,7 @@ parts=(
   "kernels:40:our kernels compute the same as their plain loops"
   "sanitizer:75:the same under compute-sanitizer"
   "torch:30:libtorch's streams and memory"
-  "parity:120:ten layouts have the gradients of the unsharded model on the CPU, float32"
+  "parity:120:26 layouts have the gradients of the unsharded model on the CPU"
   "bandwidth:60:our kernels against copies on the device"
   "vlm:140:training the model of configs/gpu/vlm_1b.toml, and idle time of the device"
   "eager:80:the same model in PyTorch eager"

@@ -123,7 +123,7 @@ void CheckOnDevice(const std::string& what, const std::vector<Setup>& setups) {
 
 }  // namespace
 
-TEST_CASE("ten layouts on a device have the gradients and moments of the model on the CPU",
+TEST_CASE("layouts on a device have the gradients and moments of the model on the CPU",
           "[parity][gpu]") {
   CheckOnDevice("placements and layouts", Placements());
 }
