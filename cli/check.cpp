@@ -110,10 +110,14 @@ std::string DividedText(const Config& config) {
   for (const ModuleConfig& module : config.modules) {
     if (module.inline_in || !Trains(config, module)) continue;
     const StateShardings shardings = ShardingsOf(config, module);
+    if (shardings.others.shards == 1) continue;
     const auto add = [&](const std::string& whose, const StateSharding& sharding) {
-      if (sharding.shards == 1) return;
-      text += "optimizer state of " + whose + ": divided by " + std::to_string(sharding.shards) +
-              " ranks";
+      text += "optimizer state of " + whose + ": ";
+      if (sharding.shards == 1) {
+        text += "not divided\n";
+        return;
+      }
+      text += "divided by " + std::to_string(sharding.shards) + " ranks";
       if (sharding.instances > 1) {
         text += ", in each of " + std::to_string(sharding.instances) + " instances";
       }

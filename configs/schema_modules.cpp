@@ -40,7 +40,8 @@ static void AddLayoutKeys(std::vector<KeySpec>& keys) {
         "Sequence parallel: with tp above 1, the rows between the linear layers of a layer are cut "
         "over tp, too. Off for comparison (docs/parallelism.md)."},
        {"ep", &Layout::ep, Range{1, kMaxRanks},
-        "Expert parallel: parts into which the experts are divided. ep*etp divides tp*cp*dp."},
+        "Expert parallel: parts into which the experts are divided. ep*etp divides tp*cp*dp, and "
+        "is a multiple or a divisor of tp*cp."},
        {"etp", &Layout::etp, Range{1, kMaxRanks},
         "Expert tensor parallel: parts of every expert."}});
   Add(keys, {"modules.*.moe", KindsWhere([](const ModelConfig& model) {

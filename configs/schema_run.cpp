@@ -133,7 +133,7 @@ std::vector<KeySpec> RunKeys() {  // NOLINT(readability-function-size): a table
         "\"data\": those of one instance divide them (ZeRO-1, docs/parallelism.md)."},
        {"instances", &OptimizerConfig::instances, kCount,
         "With `shard` = \"data\": groups of replicas that each hold one full set of moments; "
-        "divides dp."}});
+        "divides dp*cp."}});
   Add(keys, {"data"},
       {{"format", &DataConfig::format, Words{"llava"},
         "A list of rows like {id, image, conversations}, with the image files in its folder: JSON, "

@@ -31,7 +31,8 @@ void CheckExperts(const ExpertsConfig& experts, ModuleCheck& check) {
                            "would not train");
   }
   if (experts.hidden == 0) {
-    check.Add(hidden.key, "expected the width inside an expert, got 0");
+    check.Add(hidden.key, "expected the width inside an expert, for `experts` = " +
+                              std::to_string(count.value) + ", got none");
   } else {
     check.ExpectMultiple(hidden, check.etp());
   }
