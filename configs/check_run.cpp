@@ -135,6 +135,42 @@ static void AddColocatedOnly(const Config& config, Add add) {
   }
 }
 
+/// Adds keys that were changed and of which nothing comes, without a word about those that have their
+/// default.
+template <class Add>
+static void AddUnused(const Config& config, Add add) {
+  if (!config.data.packing && config.data.pack_window != DataConfig{}.pack_window) {
+    add("data.pack_window", "has no effect without data.packing = true");
+  }
+  const bool cuts_samples = std::ranges::any_of(
+      config.modules, [](const ModuleConfig& module) { return module.layout.cp > 1; });
+  if (!cuts_samples && config.schedule.context_exchange != ScheduleConfig{}.context_exchange) {
+    add("schedule.context_exchange", "has no effect: no module has a cp above 1");
+  }
+  const ModuleConfig fresh;
+  for (const ModuleConfig& module : config.modules) {
+    if (module.model->num_experts() == 0) {
+      const auto no_experts = [&](const std::string& key, bool changed) {
+        if (!changed) return;
+        add(KeyOf(module, "moe." + key),
+            "has no effect: " + Quoted(module.name) + " has no experts");
+      };
+      no_experts("balance", module.moe.balance != fresh.moe.balance);
+      no_experts("balance_coefficient",
+                 module.moe.balance_coefficient != fresh.moe.balance_coefficient);
+      no_experts("z_coefficient", module.moe.z_coefficient != fresh.moe.z_coefficient);
+    }
+    const bool fed = std::ranges::any_of(
+        config.edges, [&](const EdgeConfig& edge) { return edge.to == module.name; });
+    if (!module.frozen || module.lora || fed) continue;
+    const std::string why = "has no effect: nothing of " + Quoted(module.name) + " trains";
+    if (module.recompute != fresh.recompute) add(KeyOf(module, "recompute"), why);
+    if (module.offload_activations != fresh.offload_activations) {
+      add(KeyOf(module, "offload_activations"), why);
+    }
+  }
+}
+
 std::vector<ConfigError> Remarks(const Config& config, const Origins& origins) {
   std::vector<ConfigError> remarks;
   const auto add = [&](const std::string& key, const std::string& text) {
@@ -152,6 +188,7 @@ std::vector<ConfigError> Remarks(const Config& config, const Origins& origins) {
                         ": it is about products of float32");
   }
   AddColocatedOnly(config, add);
+  AddUnused(config, add);
   for (const ModuleConfig& module : config.modules) {
     if (!module.weights || !module.model->text() || config.data.tokenizer != "bytes") continue;
     add(KeyOf(module, "weights"),

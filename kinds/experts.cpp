@@ -15,6 +15,13 @@ void CheckExperts(const ExpertsConfig& experts, ModuleCheck& check) {
       if (size.value == 0 || !check.Good({size.key})) continue;
       check.Add(size.key, "expected 0 without `experts`, got " + std::to_string(size.value));
     }
+    const auto expect_default = [&](const Named& given, std::int64_t by_default) {
+      if (given.value == by_default || !check.Good({given.key})) return;
+      check.Add(given.key,
+                "expected no value without `experts`, got " + std::to_string(given.value));
+    };
+    expect_default(check.Own("experts_per_token", experts.per_token), ExpertsConfig{}.per_token);
+    expect_default(check.Own("expert_every", experts.every), ExpertsConfig{}.every);
     return;
   }
   const Named per_token = check.Own("experts_per_token", experts.per_token);

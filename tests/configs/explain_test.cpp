@@ -178,6 +178,31 @@ TEST_CASE("tf32 is remarked on where no product is rounded by it") {
   CHECK(LoadConfig(kExample).remarks.empty());
 }
 
+TEST_CASE("settings of packs, cp, experts and backwards that are not there are remarks") {
+  const auto remarks = [](const std::vector<std::string>& overrides) {
+    std::string text;
+    for (const ConfigError& remark : LoadConfig(kExample, overrides).remarks) {
+      text += remark.text + "\n";
+    }
+    return text;
+  };
+  CHECK(remarks({"data.pack_window=9"}) ==
+        "data.pack_window: has no effect without data.packing = true\n");
+  CHECK(remarks({"schedule.context_exchange=gather"}) ==
+        "schedule.context_exchange: has no effect: no module has a cp above 1\n");
+  CHECK(remarks({"modules.language.moe.z_coefficient=1e-3"}) ==
+        "modules.language.moe.z_coefficient: has no effect: \"language\" has no experts\n");
+  const std::string frozen = "modules.vision.frozen=true";
+  CHECK(remarks({frozen, "modules.vision.recompute=full"}) ==
+        "modules.vision.recompute: has no effect: nothing of \"vision\" trains\n");
+  CHECK(remarks({frozen, "modules.vision.offload_activations=auto"}) ==
+        "modules.vision.offload_activations: has no effect: nothing of \"vision\" trains\n");
+  // These have an effect, or are as they would be.
+  CHECK(remarks({frozen, "modules.vision.recompute=none", "data.pack_window=4096"}) == "");
+  CHECK(remarks({"modules.vision.recompute=full", "modules.vision.offload_activations=auto"}) ==
+        "");
+}
+
 TEST_CASE("what only colocated encoders obey is a remark elsewhere, never an error") {
   const auto remarks = [](const std::vector<std::string>& overrides) {
     std::string text;
