@@ -110,7 +110,7 @@ std::string DividedText(const Config& config) {
   for (const ModuleConfig& module : config.modules) {
     if (module.inline_in || !Trains(config, module)) continue;
     const StateShardings shardings = ShardingsOf(config, module);
-    if (shardings.others.shards == 1) continue;
+    if (shardings.others.shards == 1 && shardings.experts.shards == 1) continue;
     const auto add = [&](const std::string& whose, const StateSharding& sharding) {
       text += "optimizer state of " + whose + ": ";
       if (sharding.shards == 1) {

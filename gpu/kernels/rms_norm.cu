@@ -1,5 +1,3 @@
-#include <type_traits>
-
 #include "gpu/kernels/device.hpp"
 #include "gpu/kernels/launch.hpp"
 #include "gpu/kernels/packs.hpp"

@@ -204,7 +204,7 @@ bool HasKernel(const at::Tensor& heads) {
 }
 
 at::TensorOptions SumOptions(const at::Tensor& heads) {
-  return heads.options().dtype(heads.scalar_type() == at::kDouble ? at::kDouble : at::kFloat);
+  return heads.options().dtype(WideType(heads.scalar_type()));
 }
 
 }  // namespace

@@ -53,10 +53,6 @@ Part Outputs(const AttentionPlan& plan) {
   return PartOf(plan, plan.heads * plan.head_dim, 0, plan.heads);
 }
 
-at::ScalarType WideType(at::ScalarType type) {
-  return type == at::kDouble ? at::kDouble : at::kFloat;
-}
-
 template <class T>
 Rotation<T> RotationOf(const AttentionPlan& plan, const Part& part) {
   if (!part.turns) return {};
@@ -121,6 +117,10 @@ void Scatter(const at::Tensor& heads, const AttentionPlan& plan, const Part& par
 }
 
 }  // namespace
+
+at::ScalarType WideType(at::ScalarType type) {
+  return type == at::kDouble ? at::kDouble : at::kFloat;
+}
 
 void TurnHeads(const at::Tensor& heads, const AttentionPlan& plan, double direction,
                const at::Tensor& to) {

@@ -16,6 +16,9 @@ struct AttentionHeads {
   at::Tensor v;  ///< [B, length, D]
 };
 
+/// The type of sums over values of `type`: float32 at least.
+at::ScalarType WideType(at::ScalarType type);
+
 /// Turns the first half of heads [sequences, length, h, D] against the second by the angles of the
 /// plan's tables, or back by them (`direction` -1), into `to` of the same shape.
 void TurnHeads(const at::Tensor& heads, const AttentionPlan& plan, double direction,

@@ -86,6 +86,7 @@ bool HasFlashAttention(const at::TensorOptions& options, std::int64_t head_dim) 
 AttentionPlanPtr PackPlan(const std::vector<std::int64_t>& lengths, const AttentionPlan& like) {
   auto plan = c10::make_intrusive<AttentionPlan>(like);
   plan->sequences = 1;
+  plan->length = 0;
   std::vector<std::int32_t> ends = {0};
   std::vector<at::Tensor> cosines;
   std::vector<at::Tensor> sines;
@@ -93,14 +94,11 @@ AttentionPlanPtr PackPlan(const std::vector<std::int64_t>& lengths, const Attent
     plan->length += length;
     plan->longest = std::max(plan->longest, length);
     ends.push_back(static_cast<std::int32_t>(plan->length));
-    if (!like.cosine.defined()) continue;
     cosines.push_back(like.cosine.narrow(0, 0, length));
     sines.push_back(like.sine.narrow(0, 0, length));
   }
-  if (like.cosine.defined()) {
-    plan->cosine = at::cat(cosines);
-    plan->sine = at::cat(sines);
-  }
+  plan->cosine = at::cat(cosines);
+  plan->sine = at::cat(sines);
   plan->ends = Upload(at::tensor(ends, at::kInt), like.cosine.device());
   return plan;
 }

@@ -13,8 +13,8 @@ namespace troupe {
 bool HasFusedAttention(const at::Tensor& qkv, const AttentionPlan& plan);
 /// Whether it has one that gives the logarithms of its sums, for heads of `options`: FlashForward.
 bool HasFlashAttention(const at::TensorOptions& options, std::int64_t head_dim);
-/// The plan of samples that share rows, for such heads. `like` has the heads, and the tables of all
-/// positions.
+/// The plan of one sample or more that share rows, for such heads. `like` has the heads, and the tables
+/// of all positions.
 AttentionPlanPtr PackPlan(const std::vector<std::int64_t>& lengths, const AttentionPlan& like);
 
 /// As Attention.

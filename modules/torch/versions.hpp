@@ -12,6 +12,12 @@
 
 namespace troupe {
 
+/// Of FlashForward.
+struct FlashOutput {
+  at::Tensor heads;     ///< [B, rows, h, D]
+  at::Tensor log_sums;  ///< [B, h, rows] float32: log of the sum of exponentials of a row's scores
+};
+
 #if TORCH_VERSION_MAJOR >= 2
 
 /// softmax(q k^T / sqrt(D)) v of q [S, h, L, D] and k, v [S, h / n, L, D], each of which serves n
@@ -26,10 +32,6 @@ inline at::Tensor FusedKernel(const at::Tensor& q, const at::Tensor& k, const at
 /// The kernel of GPUs for short types that keeps the logarithms of its sums. q [B, rows, h, D]; k and v
 /// [B, keys, h / n, D], each of which serves n neighbouring heads. Scores are not scaled. With
 /// `causal`, as many rows as keys.
-struct FlashOutput {
-  at::Tensor heads;     ///< as q
-  at::Tensor log_sums;  ///< [B, h, rows] float32
-};
 inline FlashOutput FlashForward(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
                                 bool causal) {
   const auto [heads, log_sums, seed, unused, mask] =
@@ -69,10 +71,6 @@ inline constexpr bool kHasFusedAttention = false;
 inline at::Tensor FusedKernel(const at::Tensor&, const at::Tensor&, const at::Tensor&, bool) {
   TORCH_INTERNAL_ASSERT(false, "this libtorch has no fused attention");
 }
-struct FlashOutput {
-  at::Tensor heads;
-  at::Tensor log_sums;
-};
 inline FlashOutput FlashForward(const at::Tensor&, const at::Tensor&, const at::Tensor&, bool) {
   TORCH_INTERNAL_ASSERT(false, "this libtorch has no flash attention");
 }

@@ -11,7 +11,16 @@
 
 namespace troupe {
 
-namespace {}  // namespace
+namespace {  /// The remarks on the example with these changes, a line each.
+std::string RemarksOn(const std::vector<std::string>& overrides) {
+  std::string text;
+  for (const ConfigError& remark : LoadConfig(kExample, overrides).remarks) {
+    text += remark.text + "\n";
+  }
+  return text;
+}
+
+}  // namespace
 
 TEST_CASE("explain prints where a value was written, and that it is a default") {
   const LoadedConfig loaded = LoadConfig("configs/shapes_colocated.toml");
@@ -179,50 +188,36 @@ TEST_CASE("tf32 is remarked on where no product is rounded by it") {
 }
 
 TEST_CASE("settings of packs, cp, experts and backwards that are not there are remarks") {
-  const auto remarks = [](const std::vector<std::string>& overrides) {
-    std::string text;
-    for (const ConfigError& remark : LoadConfig(kExample, overrides).remarks) {
-      text += remark.text + "\n";
-    }
-    return text;
-  };
-  CHECK(remarks({"data.pack_window=9"}) ==
+  CHECK(RemarksOn({"data.pack_window=9"}) ==
         "data.pack_window: has no effect without data.packing = true\n");
-  CHECK(remarks({"schedule.context_exchange=gather"}) ==
+  CHECK(RemarksOn({"schedule.context_exchange=gather"}) ==
         "schedule.context_exchange: has no effect: no module has a cp above 1\n");
-  CHECK(remarks({"modules.language.moe.z_coefficient=1e-3"}) ==
+  CHECK(RemarksOn({"modules.language.moe.z_coefficient=1e-3"}) ==
         "modules.language.moe.z_coefficient: has no effect: \"language\" has no experts\n");
   const std::string frozen = "modules.vision.frozen=true";
-  CHECK(remarks({frozen, "modules.vision.recompute=full"}) ==
+  CHECK(RemarksOn({frozen, "modules.vision.recompute=full"}) ==
         "modules.vision.recompute: has no effect: nothing of \"vision\" trains\n");
-  CHECK(remarks({frozen, "modules.vision.offload_activations=auto"}) ==
+  CHECK(RemarksOn({frozen, "modules.vision.offload_activations=auto"}) ==
         "modules.vision.offload_activations: has no effect: nothing of \"vision\" trains\n");
   // These have an effect, or are as they would be.
-  CHECK(remarks({frozen, "modules.vision.recompute=none", "data.pack_window=4096"}) == "");
-  CHECK(remarks({"modules.vision.recompute=full", "modules.vision.offload_activations=auto"}) ==
+  CHECK(RemarksOn({frozen, "modules.vision.recompute=none", "data.pack_window=4096"}) == "");
+  CHECK(RemarksOn({"modules.vision.recompute=full", "modules.vision.offload_activations=auto"}) ==
         "");
 }
 
 TEST_CASE("what only colocated encoders obey is a remark elsewhere, never an error") {
-  const auto remarks = [](const std::vector<std::string>& overrides) {
-    std::string text;
-    for (const ConfigError& remark : LoadConfig(kExample, overrides).remarks) {
-      text += remark.text + "\n";
-    }
-    return text;
-  };
   const std::string nothing =
       "modules.vision.offload_ahead: has no effect: nothing of \"vision\" "
       "leaves its ranks\n";
-  CHECK(remarks({"schedule.window=step"}) == "");
-  CHECK(remarks({"schedule.window=9999"}) ==
+  CHECK(RemarksOn({"schedule.window=step"}) == "");
+  CHECK(RemarksOn({"schedule.window=9999"}) ==
         "schedule.window: has no effect: no encoder shares its ranks with a module it feeds\n");
-  CHECK(remarks({"modules.vision.offload=state", "modules.vision.offload_ahead=1"}) ==
+  CHECK(RemarksOn({"modules.vision.offload=state", "modules.vision.offload_ahead=1"}) ==
         "modules.vision.offload: has no effect: \"vision\" shares no ranks with \"language\", "
         "which it feeds\n" +
             nothing);
-  CHECK(remarks({"modules.vision.offload_ahead=1"}) == nothing);
-  CHECK(remarks({"modules.language.offload=state"}) ==
+  CHECK(RemarksOn({"modules.vision.offload_ahead=1"}) == nothing);
+  CHECK(RemarksOn({"modules.language.offload=state"}) ==
         "modules.language.offload: has no effect: \"language\" feeds no module\n");
   const std::vector<std::string> all = {"schedule.window=1", "modules.vision.offload=state",
                                         "modules.vision.offload_ahead=1"};
