@@ -246,11 +246,13 @@ static void CheckContext(const ModuleConfig& module, Report& report) {
   if (module.inline_in || module.layout.cp == 1 || !report.Good({key})) return;
   const std::int64_t most = module.model->most_context_parts();
   const std::string got = ", got " + std::to_string(module.layout.cp);
+  const auto field = module.model->field();
+  const std::string one = field ? std::string(field->word()) : "sample";
   report.Expect(module.layout.cp <= most, {key},
                 most == 1 ? "expected 1, since a \"" + std::string(module.model.kind().word) +
                                 "\" of these sizes has nothing to cut over cp" + got
-                          : "expected at most " + std::to_string(most) +
-                                ", the parts that a sample or an item can be cut into" + got);
+                          : "expected at most " + std::to_string(most) + ", the parts that one " +
+                                one + " can be cut into" + got);
 }
 
 void CheckModules(const Config& config, Report& report) {

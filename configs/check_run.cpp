@@ -84,7 +84,8 @@ static void CheckEpochs(const Config& config, Report& report) {
 static void CheckData(const Config& config, Report& report) {
   report.Expect(!config.data.packing || config.data.group_by == GroupBy::kNone,
                 {"data.packing", "data.group_by"},
-                "expected either packing or group_by: packs are made in the order of training");
+                "expected packs, which are made in the order of training, or group_by; remove one "
+                "of the two");
   const ModuleConfig* const real = FindComputing(config, report);
   if (real == nullptr) return;
   const DataConfig& data = config.data;

@@ -152,7 +152,26 @@ class TreeReader {
                            "expected at most " + std::to_string(kMaxModules) + " modules, got " +
                                std::to_string(count));
     }
-    for (const auto& entry : modules.value.entries) ReadModule(entry);
+    for (const auto& entry : modules.value.entries) {
+      if (!IsMisspelt(entry, modules.value)) ReadModule(entry);
+    }
+  }
+
+  /// Reports a table without a kind whose name resembles that of a module with one.
+  bool IsMisspelt(const TomlEntry& module, const TomlValue& modules) {
+    const auto has_kind = [](const TomlEntry& entry) {
+      return entry.value.Find("kind") != nullptr;
+    };
+    if (has_kind(module)) return false;
+    std::vector<std::string> names;
+    for (const auto& entry : modules.entries) {
+      if (has_kind(entry)) names.push_back(entry.key);
+    }
+    const std::string meant = Nearest(module.key, names);
+    if (meant.empty()) return false;
+    report_.AddAt("modules", module.place,
+                  "no module " + Quoted(module.key) + "; did you mean " + Quoted(meant) + "?");
+    return true;
   }
 
   /// Names become parts of parameter names, dotted keys and file names.

@@ -29,6 +29,8 @@ static KeyEntry KindEntry() {
 static void AddLayoutKeys(std::vector<KeySpec>& keys) {
   using enum ValueType;
   using enum KeyRole;
+  // Gradients of greater ones are not finite in float32 soon.
+  static constexpr Range kCoefficient{.low = 0, .high = 1e6};
   Add(keys, {"modules.*.layout"},
       {{"tp", &Layout::tp, Range{1, kMaxRanks}, "Tensor parallel: parts of every layer."},
        {"cp", &Layout::cp, Range{1, kMaxRanks},
@@ -49,12 +51,11 @@ static void AddLayoutKeys(std::vector<KeySpec>& keys) {
              })},
       {{"balance", &MoeConfig::balance, Words{"sample", "microbatch"}, kTuning,
         "The tokens over which experts are to get equally many: those of each \"sample\", or those "
-        "of "
-        "a \"microbatch\" of all replicas in lock step, which depends on the layout "
+        "of a \"microbatch\" of all replicas in lock step, which depends on the layout "
         "(docs/parallelism.md)."},
-       {"balance_coefficient", &MoeConfig::balance_coefficient, kNotNegative, kTuning,
+       {"balance_coefficient", &MoeConfig::balance_coefficient, kCoefficient, kTuning,
         "Factor of the load-balancing loss; 0 for none."},
-       {"z_coefficient", &MoeConfig::z_coefficient, kNotNegative, kTuning,
+       {"z_coefficient", &MoeConfig::z_coefficient, kCoefficient, kTuning,
         "Factor of the router's z-loss; 0 for none."}});
 }
 
@@ -91,6 +92,7 @@ std::vector<KeySpec> ModuleKeys() {
         "Layers of each pipeline stage; with feature_layer, the layers up to it are counted."},
        {"frozen", &ModuleConfig::frozen, "Whether its parameters stay as they are."},
        {"recompute", &ModuleConfig::recompute, has_layers, kLayerPartWords, kSomeWords, kExecution,
+        Others{"full", {"all", "layer", "layers", "block", "true"}},
         "What of each layer is computed again in its backward instead of being kept: \"attention\" "
         "q, k, v and their norms, \"mlp.up\" the wide rows of the MLP or of experts, \"mlp\" all "
         "of it, "

@@ -124,12 +124,13 @@ std::string WhyNoExperts(const Layout& layout) {
   const std::int64_t divided = std::int64_t{layout.tp} * layout.cp * layout.dp;
   const std::int64_t replica = std::int64_t{layout.tp} * layout.cp;
   const std::int64_t group = std::int64_t{layout.ep} * layout.etp;
-  const std::string what = "ep*etp = " + std::to_string(group);
+  const std::string got = ", got " + std::to_string(group);
   if (divided % group != 0) {
-    return what + " does not divide tp*cp*dp = " + std::to_string(divided);
+    return "expected ep*etp to divide tp*cp*dp = " + std::to_string(divided) + got;
   }
   if (replica % group != 0 && group % replica != 0) {
-    return what + " is neither a multiple nor a divisor of tp*cp = " + std::to_string(replica);
+    return "expected ep*etp to be a multiple or a divisor of tp*cp = " + std::to_string(replica) +
+           got;
   }
   return {};
 }

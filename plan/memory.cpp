@@ -14,22 +14,31 @@
 namespace troupe {
 namespace {
 
-std::int64_t ElementsOf(const Config& config, const StagePart& part, RankWork work) {
+/// Returns `work` of a whole module as that of one part of it.
+RankWork WorkOf(const Config& config, const ModuleConfig& of, RankWork work) {
+  work.samples *= MostItemsOfSample(config, of);
+  work.recompute = of.recompute;
+  if (of.inline_in) work.cp = 1;
+  return work;
+}
+
+std::int64_t ElementsOf(const Config& config, const StagePart& part, const RankWork& work) {
   if (part.newline) return 0;
   if (part.is_projector()) {
-    const ModelConfig& from = *FindModule(config, part.edge->from).model;
-    std::int64_t rows = CeilDivide(from.rows_per_item(), work.cp);
+    const ModuleConfig& source = FindModule(config, part.edge->from);
+    const ModelConfig& from = *source.model;
+    const std::int64_t of_sample = MostItemsOfSample(config, source) * from.rows_per_item();
+    std::int64_t rows = CeilDivide(of_sample, work.cp);
     if (part.edge->through->on == ProjectorEnd::kTo) {
-      // Those of the tokens of a rank, which may all be of one item.
+      // Those of the tokens of a rank, which may all be of items.
       const auto text = FindModule(config, part.edge->to).model->text();
-      const std::int64_t context = text ? text->context : from.rows_per_item();
-      rows = std::min(from.rows_per_item(), CeilDivide(context, work.cp));
+      const std::int64_t context = text ? text->context : of_sample;
+      rows = std::min(of_sample, CeilDivide(context, work.cp));
     }
     return work.samples * rows * KeptByProjector(ProjectorShapeOf(config, *part.edge), work.tp);
   }
-  work.recompute = part.module->recompute;
-  if (part.module->inline_in) work.cp = 1;
-  return part.module->model->KeptElements(PlaceOf(*part.module, part.pp), work);
+  return part.module->model->KeptElements(PlaceOf(*part.module, part.pp),
+                                          WorkOf(config, *part.module, work));
 }
 
 /// What a microbatch keeps for its backward.
@@ -40,11 +49,11 @@ struct KeptElements {
 };
 
 /// Adds what leaves of the layers of a part.
-void AddAway(const StagePart& part, RankWork work, KeptElements& kept) {
+void AddAway(const Config& config, const StagePart& part, const RankWork& whole,
+             KeptElements& kept) {
   const ModuleConfig& module = *part.module;
   if (module.offload_activations.none()) return;
-  work.recompute = module.recompute;
-  if (module.inline_in) work.cp = 1;
+  const RankWork work = WorkOf(config, module, whole);
   const Interval layers = PlaceOf(module, part.pp).layers;
   for (std::int64_t layer = layers.begin; layer < layers.end; ++layer) {
     if (!ActivationsLeave(module, part.pp, layer)) continue;
@@ -68,7 +77,7 @@ KeptElements ActivationElements(const Config& config, const ModuleConfig& module
   for (const StagePart& part : StageParts(config, module.name, pp)) {
     if (!part.runs_backward()) continue;
     kept.all += ElementsOf(config, part, work);
-    if (part.edge == nullptr) AddAway(part, work, kept);
+    if (part.edge == nullptr) AddAway(config, part, work, kept);
   }
   return kept;
 }
@@ -112,7 +121,7 @@ std::size_t UnitsOwed(const StagePlan& stage) {
 }
 
 /// Adds the rows of windows that wait on the first stage of the module that they feed, and their
-/// gradients, with full samples and one image per sample.
+/// gradients.
 void AddWaitingRows(const JobPlan& plan, int module, StageNeed& need) {
   const Config& config = plan.config();
   for (const EdgePlan& edge : plan.edges()) {
@@ -125,8 +134,9 @@ void AddWaitingRows(const JobPlan& plan, int module, StageNeed& need) {
     const RowCut cut = DestinationCut(config, own);
     const std::int64_t samples =
         CeilDivide(config.samples_per_microbatch(), plan.ModuleOf(module).config->layout.dp);
+    const std::int64_t items = samples * MostItemsOfSample(config, from);
     const std::int64_t rows =
-        CeilDivide(samples * from.model->rows_per_item(), std::int64_t{cut.parts} * cut.slices);
+        CeilDivide(items * from.model->rows_per_item(), std::int64_t{cut.parts} * cut.slices);
     const auto bytes = static_cast<std::size_t>(rows * width) * RowElement(config);
     const std::int64_t window =
         plan.ModuleOf(edge.from).units.In(config.schedule.microbatches).microbatches_each;

@@ -27,8 +27,8 @@ struct StageMemory {
 };
 
 /// Parameters, gradients and optimizer state are exact. Activations are those of the parts that run
-/// a backward (plan/stage_parts.hpp), with full samples and one image per sample and encoder. If an
-/// encoder is frozen and its projector trains, only the projector's count.
+/// a backward (plan/stage_parts.hpp), with full samples and as many images as MostItemsOfSample says.
+/// If an encoder is frozen and its projector trains, only the projector's count.
 StageMemory EstimateMemory(const Config& config, const std::string& module, int pp);
 
 /// Bytes on each rank of the stage, without the memory of the process itself.

@@ -61,4 +61,9 @@ std::int64_t MostSamplesOfUnit(const Config& config, const ModuleConfig& module,
   return most;
 }
 
+std::int64_t MostItemsOfSample(const Config& config, const ModuleConfig& module) {
+  const std::int64_t rows = module.model->rows_per_item();
+  return rows == 0 ? 1 : std::max<std::int64_t>(1, config.most_in_pack() / rows);
+}
+
 }  // namespace troupe

@@ -76,7 +76,7 @@ std::string WhyOtherTimes(const Config& run, const Config& wanted) {
 std::int64_t Ns(double ms) { return static_cast<std::int64_t>(std::llround(ms * 1e6)); }
 
 /// The work of the module's largest replica in a microbatch: full samples, all of whose tokens have
-/// a label, and one item of the greatest length per sample and encoder.
+/// a label, and as many items of the greatest length as MostItemsOfSample says.
 StepShape MicrobatchOf(const Config& config, const ModuleConfig& module) {
   StepShape shape;
   shape.samples = MostSamplesOfUnit(config, module, config.schedule.microbatches);
@@ -85,7 +85,8 @@ StepShape MicrobatchOf(const Config& config, const ModuleConfig& module) {
   for (const ModuleConfig& encoder : config.modules) {
     // Every rank along cp computes the images of an inline encoder.
     const int times = encoder.inline_in ? module.layout.cp : 1;
-    shape.lengths[encoder.name] = shape.samples * encoder.model->most_length() * times;
+    const std::int64_t items = shape.samples * MostItemsOfSample(config, encoder);
+    shape.lengths[encoder.name] = items * encoder.model->most_length() * times;
   }
   return shape;
 }

@@ -7,6 +7,7 @@ namespace troupe {
 namespace {
 
 using Catch::Contains;
+using Catch::EndsWith;
 using Catch::StartsWith;
 
 /// The one line that a wrong command line is answered with, and where to look.
@@ -209,6 +210,14 @@ TEST_CASE("check says which ranks are on which GPU of which node, and their sum"
                         Contains("\nn1    0    4-6 share it  ") &&
                         Contains("\nn1    1    7             "));
   CHECK_THAT(RunTroupe({"check", kShapes}).out, !Contains("GPU"));
+}
+
+TEST_CASE("check says which ranks divide the states of experts and of the rest", "[cli]") {
+  const Outcome outcome = RunTroupe({"check", "configs/shapes_experts.toml", "--set",
+                                     "modules.language.layout={tp=2,cp=1,dp=1,ep=1,pp=2}"});
+  CHECK_THAT(outcome.out, EndsWith("optimizer state of vision: divided by 4 ranks\n"
+                                   "optimizer state of language: not divided\n"
+                                   "optimizer state of language's experts: divided by 2 ranks\n"));
 }
 
 TEST_CASE("check says of state that is offloaded whether it saves anything", "[cli]") {

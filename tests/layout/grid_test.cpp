@@ -150,10 +150,12 @@ TEST_CASE("impossible layouts are refused with the number that is wrong", "[layo
   CheckRefused({}, {}, "layout tp 1 x cp 1 x pp 1 x dp 1 needs 1 ranks, but 0 are listed");
   CheckRefused({.dp = 3}, {5, 4, 5}, "rank 5 is listed twice");
   CheckRefused({.dp = 2}, {-1, 0}, "rank -1 is negative");
-  CheckRefused({.tp = 2, .dp = 2, .ep = 3}, Iota(4), "ep*etp = 3 does not divide tp*cp*dp = 4");
-  CheckRefused({.tp = 2, .dp = 2, .etp = 8}, Iota(4), "ep*etp = 8 does not divide tp*cp*dp = 4");
+  CheckRefused({.tp = 2, .dp = 2, .ep = 3}, Iota(4),
+               "expected ep*etp to divide tp*cp*dp = 4, got 3");
+  CheckRefused({.tp = 2, .dp = 2, .etp = 8}, Iota(4),
+               "expected ep*etp to divide tp*cp*dp = 4, got 8");
   CheckRefused({.tp = 6, .dp = 2, .ep = 4}, Iota(12),
-               "ep*etp = 4 is neither a multiple nor a divisor of tp*cp = 6");
+               "expected ep*etp to be a multiple or a divisor of tp*cp = 6, got 4");
   const Layout huge{.tp = 1 << 30, .cp = 1 << 30, .pp = 1 << 30, .dp = 1 << 30, .ep = 1};
   CHECK_THROWS_WITH(Grid(huge, {0}), Catch::Contains("needs more than 2^64 ranks"));
   const Layout wraps{.tp = 1 << 16, .cp = 1 << 16, .pp = 1, .dp = 1, .ep = 1};

@@ -75,6 +75,18 @@ TEST_CASE("a longer context keeps more in proportion", "[modules]") {
   CHECK(KeptBy(config, "language") == kFloat * 64 * kLlama + of_edges);
 }
 
+TEST_CASE("a pack has as many images as fit", "[modules]") {
+  Config config = SmallModulesConfig();
+  config.data.packing = true;
+  // Images of 4 rows in 16 tokens.
+  CHECK(KeptBy(config, "vision") == 4 * kFloat * (kVit + kAtSource));
+  CHECK(KeptBy(config, "language") == kFloat * (kLlama + 4 * kAtSink));
+  config.modules[0].offload_activations = {.automatic = true};
+  CHECK(EstimateMemory(config, "vision", 0).away == 4 * kFloat * kVit);
+  config.modules[2].As<LlamaConfig>().context = 5;
+  CHECK(KeptBy(config, "vision") == kFloat * (kVit + kAtSource));
+}
+
 TEST_CASE("a frozen encoder keeps what its projector needs, and nothing of its layers",
           "[modules]") {
   Config config = SmallModulesConfig();
