@@ -43,8 +43,9 @@ void StartOffload(PhasePointer self, std::int64_t unit) {
 void StartRestoreIfDue(PhasePointer self, std::int64_t unit) {
   PhaseState& s = self->state;
   Window& window = s.windows.at(unit);
-  // Even in a short window the state is away until a gradient has arrived.
-  const std::int64_t ahead = std::min(s.config.restore_ahead, window.microbatches - 1);
+  // Even in a short window the state is away until a backward has run.
+  const std::int64_t ahead =
+      std::min(s.config.restore_ahead, window.microbatches - 1) + s.config.queued_backwards;
   const std::int64_t missing = ahead * s.config.language.layout().dp;
   if (window.state != StateAt::kAway) return;
   if (static_cast<std::int64_t>(window.missing_gradients) > missing) return;

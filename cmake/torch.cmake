@@ -31,9 +31,9 @@ foreach(file IN LISTS version_files)
   list(APPEND lines ${found})
 endforeach()
 string(REGEX REPLACE ".*MAJOR ([0-9]+).*MINOR ([0-9]+).*" "\\1.\\2" version "${lines}")
-if(version VERSION_LESS 2.7)
-  message(FATAL_ERROR "TROUPE_TORCH: expected PyTorch 2.7 or later, which has this compiler's "
-                      "std::string, found ${version}")
+if(version VERSION_LESS 2.8)
+  message(FATAL_ERROR "TROUPE_TORCH: expected PyTorch 2.8 or later, which has this compiler's "
+                      "std::string and its allocator of pinned memory, found ${version}")
 endif()
 message(STATUS "PyTorch ${version} of ${TROUPE_TORCH}")
 target_include_directories(troupe_libtorch SYSTEM INTERFACE

@@ -12,25 +12,37 @@ constexpr std::int64_t kEnoughBlocks = 2048;
 
 enum class Move { kGather, kScatter, kTake };
 
+/// Rows that a thread moves at once. Their loads do not wait for each other.
+constexpr int kRowsAtOnce = 4;
+
 /// A block's threads are rows by words of a row: neighbours in a row are neighbours in a warp, on
 /// both sides, and no thread divides.
 template <class Word, Move kMove>
 __global__ void MoveRows(const Word* source, const std::int64_t* __restrict__ index,
                          std::int64_t num_rows, std::int64_t words_per_row, Word* destination) {
-  const std::int64_t rows_at_once = static_cast<std::int64_t>(gridDim.x) * blockDim.y;
+  const std::int64_t rows_of_block = static_cast<std::int64_t>(blockDim.y) * kRowsAtOnce;
   const std::int64_t words_at_once = static_cast<std::int64_t>(gridDim.y) * blockDim.x;
   const std::int64_t first_word = static_cast<std::int64_t>(blockIdx.y) * blockDim.x + threadIdx.x;
-  for (std::int64_t row = static_cast<std::int64_t>(blockIdx.x) * blockDim.y + threadIdx.y;
-       row < num_rows; row += rows_at_once) {
-    const std::int64_t packed = row * words_per_row;
-    const std::int64_t indexed = index[row] * words_per_row;
+  for (std::int64_t first = blockIdx.x * rows_of_block + threadIdx.y; first < num_rows;
+       first += gridDim.x * rows_of_block) {
+    std::int64_t from[kRowsAtOnce];
+    std::int64_t to[kRowsAtOnce];
+    for (int k = 0; k < kRowsAtOnce; ++k) {
+      const std::int64_t row = first + k * blockDim.y;
+      if (row >= num_rows) continue;
+      from[k] = (kMove == Move::kScatter ? row : index[row]) * words_per_row;
+      to[k] = (kMove == Move::kScatter ? index[row] : row) * words_per_row;
+    }
     for (std::int64_t i = first_word; i < words_per_row; i += words_at_once) {
-      if constexpr (kMove == Move::kScatter) {
-        destination[indexed + i] = source[packed + i];
-      } else {
-        destination[packed + i] = source[indexed + i];
+      Word words[kRowsAtOnce];
+      for (int k = 0; k < kRowsAtOnce; ++k) {
+        if (first + k * blockDim.y < num_rows) words[k] = source[from[k] + i];
       }
-      if constexpr (kMove == Move::kTake) const_cast<Word*>(source)[indexed + i] = Word{};
+      for (int k = 0; k < kRowsAtOnce; ++k) {
+        if (first + k * blockDim.y >= num_rows) continue;
+        destination[to[k] + i] = words[k];
+        if constexpr (kMove == Move::kTake) const_cast<Word*>(source)[from[k] + i] = Word{};
+      }
     }
   }
 }
@@ -43,7 +55,8 @@ void MoveAs(StreamView stream, const std::byte* source, const std::int64_t* inde
   while (width < kThreads && width < words_per_row) width *= 2;
   const dim3 threads(width, kThreads / width);
   // Blocks share a row only if there are too few rows for all blocks.
-  const std::int64_t rows = std::min(CeilOf(num_rows, threads.y), kMaxBlocks);
+  const std::int64_t rows =
+      std::min(CeilOf(num_rows, std::int64_t{threads.y} * kRowsAtOnce), kMaxBlocks);
   const std::int64_t along = std::min(CeilOf(words_per_row, width), CeilOf(kEnoughBlocks, rows));
   const dim3 blocks(static_cast<unsigned>(rows),
                     static_cast<unsigned>(std::max<std::int64_t>(along, 1)));

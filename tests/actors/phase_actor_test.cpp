@@ -255,6 +255,20 @@ TEST_CASE_METHOD(PhaseFixture, "state comes back when few gradients are owed and
   CHECK(restore.parts[3].second.moments);  // the last window of the round: the update comes next
 }
 
+TEST_CASE_METHOD(PhaseFixture, "state is asked back before a backward that is on a queue has run",
+                 "[actors][phase]") {
+  Offload(0);
+  config.queued_backwards = 1;
+  Open();
+  Begin(0, 2);
+  EncodeWindow();
+  DoExchange();
+  Give<ToSet<OffloadState>>(devices, FromSet<StateOffloaded>{});
+  TakeLog();
+  GiveGradient();  // the last backward is on the queue by now
+  CHECK(TakeLog() == ProbeLog{"devices: RestoreState 0"});
+}
+
 TEST_CASE_METHOD(PhaseFixture, "the encoder is answered when its state is back, and not before",
                  "[actors][phase]") {
   Offload(1);

@@ -1,6 +1,7 @@
 #include "modules/torch/cuda/kernels.hpp"
 
 #ifdef TROUPE_TORCH_CUDA
+#include <ATen/core/CachingHostAllocator.h>
 #include <ATen/ops/empty.h>
 #include <c10/cuda/CUDAStream.h>
 
@@ -79,6 +80,18 @@ void TurnHeadsOnDevice(const at::Tensor& heads, const at::Tensor& cosine, const 
   gpu::TurnHeads(StreamOf(heads), RowOf(heads), HeadRowsOf(heads), HeadRowsOf(to),
                  {heads.size(0), heads.size(1), heads.size(2), heads.size(3)},
                  cosine.data_ptr<float>(), sine.data_ptr<float>(), direction);
+}
+
+void CopyByKernel(const at::Tensor& from, const at::Tensor& to) {
+  if (from.nbytes() == 0) return;
+  const at::Tensor& on_host = from.is_cuda() ? to : from;
+  const at::Tensor& on_device = from.is_cuda() ? from : to;
+  gpu::Slices slices;
+  slices.Add(BytesOf(from), from.nbytes(), BytesOf(to));
+  gpu::GatherSlices(StreamOf(on_device), slices);
+  at::getHostAllocator(at::kCUDA)->record_event(
+      on_host.data_ptr(), on_host.storage().data_ptr().get_context(),
+      c10::cuda::getCurrentCUDAStream(on_device.device().index()).unwrap());
 }
 
 void GatherRowsOnDevice(const at::Tensor& whole, const at::Tensor& index, const at::Tensor& rows) {

@@ -37,6 +37,11 @@ bool HasDeviceTurn(const at::Tensor& heads, const at::Tensor& to, const at::Tens
 void TurnHeadsOnDevice(const at::Tensor& heads, const at::Tensor& cosine, const at::Tensor& sine,
                        double direction, const at::Tensor& to);
 
+/// Copies between pinned memory of the host and a GPU, queued on the GPU's stream. Other memory of the
+/// host's allocator does not take the pinned memory's place before the copy has run. Unlike a copy by
+/// the device's copy engine it does not wait for copies on other streams.
+void CopyByKernel(const at::Tensor& from, const at::Tensor& to);
+
 inline std::byte* BytesOf(const at::Tensor& rows) {
   return static_cast<std::byte*>(rows.data_ptr());
 }

@@ -47,6 +47,7 @@ bool HasDeviceTurn(const Tensor&, const Tensor&, const Tensor&) { return false; 
 void TurnHeadsOnDevice(const Tensor&, const Tensor&, const Tensor&, double, const Tensor&) {
   Refuse();
 }
+void CopyByKernel(const Tensor&, const Tensor&) { Refuse(); }
 void GatherRowsOnDevice(const Tensor&, const Tensor&, const Tensor&) { Refuse(); }
 void ScatterRowsOnDevice(const Tensor&, const Tensor&, const Tensor&) { Refuse(); }
 void TakeRowsOnDevice(const Tensor&, const Tensor&, const Tensor&) { Refuse(); }
