@@ -8,6 +8,7 @@
 #include "app/run_spec.hpp"
 #include "app/verify_observer.hpp"
 #include "app/work.hpp"
+#include "configs/precision_words.hpp"
 #include "data/llava.hpp"
 
 namespace troupe {
@@ -50,12 +51,15 @@ class VerifyWork : public Work {
                 << " choices of experts were compared, " << choices.differing
                 << (choices.differing == 1 ? " differs" : " differ") << " from the reference\n";
     }
-    const bool rounded = plan_->config().run.precision == Precision::kBFloat16;
+    const Precision precision = plan_->config().run.precision;
+    const bool rounded = precision == Precision::kBFloat16;
     std::cout << "every gradient, parameter and moment "
               << (rounded ? "is near that of the unsharded float64 reference"
                           : "equals the unsharded reference")
               << ": worst gradient " << observer_->worst(TensorKind::kGradient)
-              << " of its tensor's maximum\n";
+              << " of its tensor's maximum, at most "
+              << ToleranceOf(precision, TensorKind::kGradient) << " in "
+              << kPrecisionWords.at(static_cast<std::size_t>(precision)) << '\n';
     return kExitDone;
   }
 
