@@ -43,7 +43,8 @@ void StartOffload(PhasePointer self, std::int64_t unit) {
 void StartRestoreIfDue(PhasePointer self, std::int64_t unit) {
   PhaseState& s = self->state;
   Window& window = s.windows.at(unit);
-  // Even in a short window the state is away until a backward has run.
+  // Even in a short window the state is away until a backward has run. The copies follow one that is
+  // queued.
   const std::int64_t ahead =
       std::min(s.config.restore_ahead, window.microbatches - 1) + s.config.queued_backwards;
   const std::int64_t missing = ahead * s.config.language.layout().dp;

@@ -19,8 +19,8 @@
 // With offloading, the encoder's state leaves its devices for phase 2:
 //   offload    at the beginning of phase 2, of all pipeline stages and replicas at once
 //   restore    in the language model's cool-down: when each replica owes `restore_ahead` gradients
-//              or fewer (on average) and the whole state has left; on a device with a queue one
-//              gradient earlier, as the next backward is on it by then and the copies follow that
+//              or fewer (on average) and the whole state has left. On a device with a queue it is
+//              asked for `queued_backwards` gradients earlier: the copies follow what is queued.
 //   phase 3    answers the encoder when the state is back, and not before
 // In an evaluation nothing leaves: it has no phase 3, and phase 2 has little use for the memory.
 //
@@ -66,8 +66,7 @@ struct PhaseConfig {
   /// (rank, stage index) of every shard of an encoder that offloads its state; else empty.
   std::vector<std::pair<int, int>> offloads;
   std::int64_t restore_ahead = 0;  ///< gradients that each replica owes when restoring begins
-  /// Backwards that wait on a device's queue when the gradient before them arrives. Copies back begin
-  /// after them, so restoring is asked for as many gradients earlier.
+  /// Backwards that are on a device's queue when the gradient before them arrives.
   std::int64_t queued_backwards = 0;
   bool rows_on_host = false;  ///< rows wait in host memory until their microbatch's forward
   LockStep devices;

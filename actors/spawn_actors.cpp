@@ -355,7 +355,9 @@ Spawned Spawn(NodePointer self, const SpawnPhase& request) {
   config.stages = request.stages;
   config.offloads = plan.OffloadsOf(edge.from);
   config.restore_ahead = plan.RestoreAheadOf(edge);
-  config.queued_backwards = self->state.config.queued_passes > 1 ? 1 : 0;
+  // A single stage commands the backward with the forward; of several the first waits for a gradient.
+  const bool single = plan.ModuleOf(edge.to).config->num_stages() == 1;
+  config.queued_backwards = single && self->state.config.queued_passes > 1 ? 1 : 0;
   config.rows_on_host = plan.ModuleOf(edge.from).config->offload_results;
   for (int dp = 0; dp < config.encoder.layout().dp; ++dp) {
     config.encoders.push_back(plan.StageActor(link.from, dp));

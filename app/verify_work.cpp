@@ -57,9 +57,8 @@ class VerifyWork : public Work {
               << (rounded ? "is near that of the unsharded float64 reference"
                           : "equals the unsharded reference")
               << ": worst gradient " << observer_->worst(TensorKind::kGradient)
-              << " of its tensor's maximum, at most "
-              << ToleranceOf(precision, TensorKind::kGradient) << " in "
-              << kPrecisionWords.at(static_cast<std::size_t>(precision)) << '\n';
+              << " of its tensor's maximum (limit " << ToleranceOf(precision, TensorKind::kGradient)
+              << " in " << kPrecisionWords.at(static_cast<std::size_t>(precision)) << ")\n";
     return kExitDone;
   }
 

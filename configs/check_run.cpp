@@ -82,10 +82,10 @@ static void CheckEpochs(const Config& config, Report& report) {
 }
 
 static void CheckData(const Config& config, Report& report) {
-  report.Expect(!config.data.packing || config.data.group_by == GroupBy::kNone,
-                {"data.packing", "data.group_by"},
-                "expected packs, which are made in the order of training, or group_by; remove one "
-                "of the two");
+  report.Expect(
+      !config.data.packing || config.data.group_by == GroupBy::kNone,
+      {"data.packing", "data.group_by"},
+      "expected packing or group_by, not both, since packs are made in the order of training");
   const ModuleConfig* const real = FindComputing(config, report);
   if (real == nullptr) return;
   const DataConfig& data = config.data;

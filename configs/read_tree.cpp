@@ -157,20 +157,19 @@ class TreeReader {
     }
   }
 
-  /// Reports a table without a kind whose name resembles that of a module with one.
+  /// Reports a table whose name resembles that of a module, and which has no kind, ranks or weights.
   bool IsMisspelt(const TomlEntry& module, const TomlValue& modules) {
-    const auto has_kind = [](const TomlEntry& entry) {
-      return entry.value.Find("kind") != nullptr;
-    };
-    if (has_kind(module)) return false;
+    for (const char* key : {"kind", "ranks", "inline_in", "weights"}) {
+      if (module.value.Find(key) != nullptr) return false;
+    }
     std::vector<std::string> names;
     for (const auto& entry : modules.entries) {
-      if (has_kind(entry)) names.push_back(entry.key);
+      if (entry.value.Find("kind") != nullptr) names.push_back(entry.key);
     }
     const std::string meant = Nearest(module.key, names);
     if (meant.empty()) return false;
-    report_.AddAt("modules", module.place,
-                  "no module " + Quoted(module.key) + "; did you mean " + Quoted(meant) + "?");
+    report_.AddAt("modules." + module.key, module.place,
+                  "no such module; did you mean " + Quoted(meant) + "?");
     return true;
   }
 

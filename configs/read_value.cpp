@@ -165,7 +165,7 @@ static Refused ReadWords(const KeySpec& key, const TomlValue& value, const Slot&
   for (const auto& item : one ? std::span(&value, none ? 0 : 1) : std::span(value.items)) {
     if (!item.Is(Kind::kString)) return Refuse(key, item);
     if (item.string == kNoWord) {
-      return ConfigError{item.place, "expected \"none\" alone, or a list without it"};
+      return ConfigError{item.place, "expected \"none\" outside a list, or a list without it"};
     }
     const auto found = std::ranges::find(key.words, item.string);
     if (found == key.words.end()) return RefuseWord(key, item);

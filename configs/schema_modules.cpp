@@ -29,7 +29,7 @@ static KeyEntry KindEntry() {
 static void AddLayoutKeys(std::vector<KeySpec>& keys) {
   using enum ValueType;
   using enum KeyRole;
-  // Gradients of greater ones are not finite in float32 soon.
+  // Greater ones soon make gradients overflow float32.
   static constexpr Range kCoefficient{.low = 0, .high = 1e6};
   Add(keys, {"modules.*.layout"},
       {{"tp", &Layout::tp, Range{1, kMaxRanks}, "Tensor parallel: parts of every layer."},

@@ -29,7 +29,7 @@ std::int64_t ElementsOf(const Config& config, const StagePart& part, const RankW
     const ModelConfig& from = *source.model;
     const std::int64_t of_sample = MostItemsOfSample(config, source) * from.rows_per_item();
     std::int64_t rows = CeilDivide(of_sample, work.cp);
-    if (part.edge->through->on == ProjectorEnd::kTo) {
+    if (part.edge->through->on == ProjectorEnd::kTo || source.inline_in) {
       // Those of the tokens of a rank, which may all be of items.
       const auto text = FindModule(config, part.edge->to).model->text();
       const std::int64_t context = text ? text->context : of_sample;

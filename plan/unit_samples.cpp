@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "kinds/work.hpp"
 #include "layout/at.hpp"
 #include "layout/colocated_shares.hpp"
 
@@ -63,7 +64,10 @@ std::int64_t MostSamplesOfUnit(const Config& config, const ModuleConfig& module,
 
 std::int64_t MostItemsOfSample(const Config& config, const ModuleConfig& module) {
   const std::int64_t rows = module.model->rows_per_item();
-  return rows == 0 ? 1 : std::max<std::int64_t>(1, config.most_in_pack() / rows);
+  const std::int64_t room = config.most_in_pack();
+  if (rows == 0 || room <= rows) return 1;
+  // Of items of several lengths, shorter ones fill what the longest leave.
+  return module.model->most_length() > 1 ? CeilDivide(room, rows) : room / rows;
 }
 
 }  // namespace troupe

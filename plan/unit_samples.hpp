@@ -57,7 +57,8 @@ std::int64_t MostSamplesOfUnit(const Config& config, const ModuleConfig& module,
                                std::int64_t microbatches);
 
 /// Returns how many items of an encoder estimates count for each sample of a batch: one, or if
-/// samples are packs as many as fit in a pack. 1 for a module that reads text.
+/// samples are packs as many of the longest as fit in a pack, rounded up if there are shorter ones. 1
+/// for a module that reads text.
 std::int64_t MostItemsOfSample(const Config& config, const ModuleConfig& module);
 
 }  // namespace troupe

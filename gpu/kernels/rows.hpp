@@ -18,7 +18,7 @@ void ScatterRows(const std::byte* source, const std::int64_t* index, std::int64_
                  std::size_t row_bytes, std::byte* destination);
 
 /// The inverse of inserting rows: taken[i] = rows[index[i]], which is then zeroed. So the gradient
-/// of an inserted row reaches its origin and nothing else.
+/// of an inserted row reaches its origin and nothing else. No index may occur twice.
 void TakeRows(std::byte* rows, const std::int64_t* index, std::int64_t num_rows,
               std::size_t row_bytes, std::byte* taken);
 

@@ -85,6 +85,11 @@ TEST_CASE("a pack has as many images as fit", "[modules]") {
   CHECK(EstimateMemory(config, "vision", 0).away == 4 * kFloat * kVit);
   config.modules[2].As<LlamaConfig>().context = 5;
   CHECK(KeptBy(config, "vision") == kFloat * (kVit + kAtSource));
+  // Images of three squares: two of them take more than one of these leaves.
+  config.modules[2].As<LlamaConfig>().context = 16;
+  config.modules[1].As<VitConfig>().image_recipe = {.fit = ImageFit::kAnyres, .grids = {{1, 2}}};
+  config.modules[1].offload_activations = {};
+  CHECK(KeptBy(config, "audio") == 2 * 3 * kFloat * kVit);
 }
 
 TEST_CASE("a frozen encoder keeps what its projector needs, and nothing of its layers",
