@@ -31,4 +31,18 @@ bool Settle(const caf::response_promise& promise, std::vector<caf::response_prom
   return true;
 }
 
+std::string FirstLine(const std::string& text) { return text.substr(0, text.find('\n')); }
+
+Failure ThrownFailure() {
+  try {
+    throw;
+  } catch (const FailureError& e) {
+    return {FirstLine(e.what()), e.kind};
+  } catch (const std::exception& e) {
+    return FirstLine(e.what());
+  } catch (...) {
+    return "non-standard exception thrown";
+  }
+}
+
 }  // namespace troupe

@@ -271,4 +271,9 @@ void FetchInto(Self* self, const Buffer& buffer, int device, const std::string& 
       [abort = config.abort](const Failure& failure) { abort->Raise(failure); }, device);
 }
 
+/// Returns the exception in flight, with the first line of its text. Programs may throw anything.
+Failure ThrownFailure();
+/// Libraries append backtraces to their texts.
+std::string FirstLine(const std::string& text);
+
 }  // namespace troupe

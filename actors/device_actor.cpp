@@ -406,10 +406,9 @@ DeviceWithMoves::behavior_type RunDevice(DevicePointer self, DeviceConfig config
         });
       },
       [self, &s](const LoadShard& load) {
-        return ExecuteAlone<ShardStored>(self, Untraced("loading", load.stage), [&s, load] {
-          s.config.storage.load(*s.programs.at(load.stage), s.config.shards.at(load.stage),
-                                load.folder);
-          return ShardStored{};
+        return ExecuteAlone<ShardLoaded>(self, Untraced("loading", load.stage), [&s, load] {
+          return ShardLoaded{s.config.storage.load(*s.programs.at(load.stage),
+                                                   s.config.shards.at(load.stage), load.order)};
         });
       },
       [self, &s](const WorkEnded& ended) {

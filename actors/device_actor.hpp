@@ -49,11 +49,10 @@ namespace troupe {
 /// How shards are stored (checkpoint/sharded.hpp, a folder that this one may not use). Both may
 /// throw.
 struct ShardStorage {
-  /// Returns the SHA-256 of the file that it wrote.
-  std::function<std::string(const StageProgram&, const ShardAddress&, const std::string& folder,
+  std::function<StoredShard(const StageProgram&, const ShardAddress&, const std::string& folder,
                             std::int64_t step)>
       save;
-  std::function<void(StageProgram&, const ShardAddress&, const std::string& folder)> load;
+  std::function<LoadedShard(StageProgram&, const ShardAddress&, const LoadOrder&)> load;
 };
 
 /// A command, as errors, traces and the device's own tools name it.
@@ -169,8 +168,6 @@ void Record(const DeviceConfig& config, const DeviceWork& work, const WorkTimes&
 /// Records the collectives of a program that have ended since it was last asked.
 void RecordConcurrent(const DeviceConfig& config, const DeviceWork& work, StageProgram& program);
 
-/// The exception in flight, with the first line of its text. Programs may throw anything.
-Failure ThrownFailure();
 /// Ends the job with the first line of `cause`, and returns the same as an error.
 caf::error FailWork(const DeviceConfig& config, const DeviceWork& work, const Failure& cause);
 /// Like the above, with the exception in flight, unless it only echoes another failure.

@@ -66,9 +66,6 @@ std::string Describe(const DeviceConfig& config, const DeviceWork& work) {
   return unit ? text + " of " + unit + std::to_string(work.unit) : text;
 }
 
-/// Libraries append backtraces to their texts.
-std::string FirstLine(const std::string& text) { return text.substr(0, text.find('\n')); }
-
 }  // namespace
 
 static_assert(kNumLanes == 2, "pieces of two other lanes may overlap each other");
@@ -120,18 +117,6 @@ void RecordConcurrent(const DeviceConfig& config, const DeviceWork& work, StageP
     one.kind = done.kind;
     one.unit = 0;
     Record(config, one, done.times);
-  }
-}
-
-Failure ThrownFailure() {
-  try {
-    throw;
-  } catch (const FailureError& e) {
-    return {FirstLine(e.what()), e.kind};
-  } catch (const std::exception& e) {
-    return FirstLine(e.what());
-  } catch (...) {
-    return "non-standard exception thrown";
   }
 }
 

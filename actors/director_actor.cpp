@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <exception>
 
 #include "modules/gradient_clip.hpp"
 #include "modules/learning_rate.hpp"
@@ -35,8 +34,8 @@ bool Try(DirectorPointer self, Call call) {
   try {
     call();
     return true;
-  } catch (const std::exception& e) {
-    Fail(self, e.what());
+  } catch (...) {
+    Fail(self, ThrownFailure());
     return false;
   }
 }
@@ -92,7 +91,7 @@ void SaveShards(DirectorPointer self, const std::string& folder, Then then) {
     std::vector<SavedShard> saved;
     for (const auto& [devices, shards] : s.config.shards) {
       for (const auto& [rank, stage] : shards) {
-        saved.push_back({rank, stage, stored.at(saved.size()).sha256});
+        saved.push_back({rank, stage, stored.at(saved.size()).stored});
       }
     }
     then(saved);
@@ -126,7 +125,7 @@ void Checkpoint(DirectorPointer self, const std::function<void()>& then) {
   std::string folder;
   if (!Try(self, [&] { folder = s.config.checkpoints.folder(s.steps_done); })) return;
   s.storing = true;
-  s.draining = false;
+  s.draining = s.save_asked = false;
   const auto complete = [self, &s, folder, then](const std::vector<SavedShard>& shards) {
     s.storing = false;
     s.checkpoint_at = s.steps_done;
@@ -147,9 +146,8 @@ void Complete(DirectorPointer self, std::int64_t number) {
   if (!Try(self, [&] { s.config.observer->OnRound(done.result); })) return;
   if (done.result.round.train) s.steps_done = done.result.round.step + 1;
   if (Due(s, done.result.round)) return Checkpoint(self, [self] { Pump(self); });
-  if (done.result.round.train && IsDueByTime(s.config.checkpoints, s.stored_ns, now)) {
-    s.draining = true;
-  }
+  const bool due = s.save_asked || IsDueByTime(s.config.checkpoints, s.stored_ns, now);
+  if (done.result.round.train && due) s.draining = true;
   Pump(self);
 }
 
@@ -373,10 +371,15 @@ void Start(DirectorPointer self) {
     self->state.completed_ns = self->state.stored_ns = NowNs();
     Pump(self);
   };
-  if (s.config.checkpoints.resume.empty()) return begin();
+  const Checkpoints& checkpoints = s.config.checkpoints;
+  if (checkpoints.resume.folder.empty()) return begin();
   s.storing = true;
-  AskShards<ShardStored>(self, LoadShard{0, s.config.checkpoints.resume},
-                         [begin](const std::vector<ShardStored>&) { begin(); });
+  const auto then = [self, begin, &checkpoints](const std::vector<ShardLoaded>& answers) {
+    std::vector<LoadedShard> shards;
+    for (const ShardLoaded& answer : answers) shards.push_back(answer.loaded);
+    if (!checkpoints.loaded || Try(self, [&] { checkpoints.loaded(shards); })) begin();
+  };
+  AskShards<ShardLoaded>(self, LoadShard{0, checkpoints.resume}, then);
 }
 
 }  // namespace
@@ -400,6 +403,15 @@ Director::behavior_type RunDirector(DirectorPointer self, DirectorConfig config)
         return s.done;
       },
       [self](const JobFailed& failed) { Fail(self, failed.failure); },
+      [self](const SaveSoon&) {
+        DirectorState& s = self->state;
+        s.save_asked = s.config.checkpoints.folder != nullptr;
+        if (s.save_asked) return;
+        Try(self, [&] {
+          s.config.observer->OnWarning(
+              "no checkpoint is written: the nodes share no run directory");
+        });
+      },
       [self](const StopSoon&) {
         self->state.last_begun = true;
         self->state.stopped_early = true;

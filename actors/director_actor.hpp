@@ -2,6 +2,7 @@
 //   receives  RunJob     answers JobDone after the last round, or with the first failure
 //             JobFailed  from the abort signal
 //             StopSoon   completes the rounds that have begun, begins no more
+//             SaveSoon   makes a checkpoint due at the end of the next step
 //   sends     RoundBegin to phases, feeds and stages; a stage's answer is its StageReport
 //             UpdateRound to every update in a training round; the answer is its SquaredNorm
 //             ApplyUpdate with the squared norms of the others; the answer is UpdateDone
@@ -73,6 +74,7 @@ struct DirectorState {
   bool storing = false;             ///< shards are being saved or loaded: no round begins
   bool draining = false;            ///< a checkpoint is due by time: no round begins before it
   bool stopped_early = false;       ///< StopSoon has come
+  bool save_asked = false;          ///< SaveSoon has come
   std::int64_t steps_done = 0;      ///< training steps of the latest complete round
   std::int64_t checkpoint_at = -1;  ///< steps of the latest checkpoint
   std::int64_t stored_ns = 0;       ///< when that was complete, or the job began

@@ -71,7 +71,7 @@ class JobBuilder : public std::enable_shared_from_this<JobBuilder> {
     std::string text =
         Listed(apart, ", ", [&](ProcessId process) { return config_.processes->Of(process).name; });
     text += (apart.size() == 1 ? " does not see " : " do not see ") + checkpoints.run_directory;
-    if (checkpoints.every > 0 || !checkpoints.resume.empty()) {
+    if (checkpoints.every > 0 || !checkpoints.resume.folder.empty()) {
       return text + ", where checkpoints go; expected a run.dir that all nodes share";
     }
     checkpoints.folder = nullptr;

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "modules/stage_program.hpp"
+#include "modules/stored_state.hpp"
 #include "modules/tensor_pieces.hpp"
 
 namespace troupe {
@@ -65,11 +66,11 @@ class JobObserver {
 /// The rounds of a run: training steps with held-out evaluations between. nullopt after the last.
 using RoundPlan = std::function<std::optional<Round>(std::int64_t number)>;
 
-/// A shard whose file is written, with the SHA-256 of the file.
+/// A shard whose file is written.
 struct SavedShard {
   int rank = 0;
   int stage = 0;  ///< index in the StageGraph
-  std::string sha256;
+  StoredShard stored;
 };
 
 /// When checkpoints are written, and where. An exception of either function ends the job.
@@ -78,12 +79,14 @@ struct Checkpoints {
   std::int64_t every = 0;
   std::int64_t every_ns = 0;  ///< time between them, on this process's clock
   std::string run_directory;  ///< holds them; all processes must see it
-  std::string resume;         ///< folder to start from; empty: from the initial values
+  LoadOrder resume;           ///< what to start from; its folder is empty: the initial values
   std::function<std::string(std::int64_t steps)>
       folder;  ///< of a new one; empty: write no checkpoints
   std::function<void(const std::string& folder, std::int64_t steps,
                      const std::vector<SavedShard>& shards)>
       complete;  ///< called when all shards are written
+  /// Called when all shards have read what they resume from. May be empty.
+  std::function<void(const std::vector<LoadedShard>& shards)> loaded;
 };
 
 /// The course of a job, which process 0 decides.

@@ -177,7 +177,7 @@ LockStep::behavior_type RunLockStep(LockStepPointer self, LockStepConfig config)
           Handler<RestoreState, StateRestored>(self),
           Handler<Inspect, Inspected>(self),
           Handler<SaveShard, ShardStored>(self),
-          Handler<LoadShard, ShardStored>(self)};
+          Handler<LoadShard, ShardLoaded>(self)};
 }
 
 }  // namespace troupe

@@ -184,6 +184,11 @@ Node::behavior_type RunNode(NodePointer self, NodeConfig config) {
       },
       [self](const RunJob&) { return OnRunJob(self); },
       [self](const JobFailed& failed) { OnFailed(self, failed.failure); },
+      [self, &s](const SaveSoon& save) {
+        if (s.director) return self->send(s.director, save);
+        const auto first = s.nodes.find(0);
+        if (!First(s) && first != s.nodes.end()) self->send(first->second, save);
+      },
       [self, &s](const StopSoon& stop) {
         s.stop_asked = true;
         if (s.director) return self->send(s.director, stop);

@@ -5,7 +5,7 @@
 //                          when the job is over and all actors of this process have ended
 //             Spawn...     from the JobBuilder on process 0; answers the actor
 //             JobFailed    from the abort signal of this process, or from another Node
-//             StopSoon     from its own process or another Node; forwarded to the Director
+//             StopSoon, SaveSoon  from its own process or another Node; forwarded to the Director
 //             PeerLost     from the watch: that process gets no more requests
 //             Stalled      from the watchdog of process 0: ends the job and names the root of the
 //                          stall

@@ -70,10 +70,10 @@ StartedChild StartChild(const ChildProcess& process) {
   // A separate process group: Ctrl-C in the terminal reaches the launcher, which forwards it once.
   posix_spawnattr_t attributes;
   posix_spawnattr_init(&attributes);
-  // SIGUSR1 stays blocked until the child ignores it (interrupt.cpp).
+  // Signals that ask for something stay blocked until the child ignores them (interrupt.cpp).
   sigset_t blocked;
   sigemptyset(&blocked);
-  sigaddset(&blocked, SIGUSR1);
+  for (const int signal : {SIGUSR1, SIGUSR2}) sigaddset(&blocked, signal);
   posix_spawnattr_setsigmask(&attributes, &blocked);
   posix_spawnattr_setpgroup(&attributes, 0);
   posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK);

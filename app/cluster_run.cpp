@@ -116,6 +116,12 @@ int RunMembers(const RunSpec& run, const ProcessPlan& plan, const std::vector<Pl
       child.longest_stop = LongestStop(run.config().cluster);
       child.arguments.insert(child.arguments.end(), {"--attempt", std::to_string(attempt)});
       if (!into.empty()) child.arguments.insert(child.arguments.end(), {"--into", into});
+      if (!arguments.start.empty()) {
+        child.arguments.insert(child.arguments.end(), {"--start", arguments.start});
+      }
+      for (const std::string& name : arguments.accept) {
+        child.arguments.insert(child.arguments.end(), {"--accept", name});
+      }
       children.push_back(std::move(child));
     }
     const ChildrenEnd end = RunChildren(children, interrupt);
@@ -227,7 +233,7 @@ int JoinAndRun(Work& work, const RunSpec& run, const SelfInJob& job, Interrupt& 
   options.self.attempt = arguments.attempt;
   const HandlerScope handler{interrupt};
   interrupt.OnSignal([](int signal) {  // nothing to undo yet
-    if (signal != SIGUSR1) QuickExit(ExitCodeOfSignal(signal));
+    if (EndsJob(signal)) QuickExit(ExitCodeOfSignal(signal));
   });
   std::unique_ptr<TlsContext> tls;
   Joined joined;
@@ -240,7 +246,7 @@ int JoinAndRun(Work& work, const RunSpec& run, const SelfInJob& job, Interrupt& 
         options.run_directory = std::filesystem::absolute(options.run_directory).string();
       }
       interrupt.OnSignal([&work](int signal) {  // only the run directory to undo
-        if (signal == SIGUSR1) return;
+        if (!EndsJob(signal)) return;
         std::cerr << work.RemoveUnused();
         QuickExit(ExitCodeOfSignal(signal));
       });

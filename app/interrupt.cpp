@@ -32,12 +32,14 @@ void AtStart(int, char**, char**) {
   struct sigaction hangup {};
   sigaction(SIGHUP, nullptr, &hangup);
   hangup_was_ignored = hangup.sa_handler == SIG_IGN;
-  // SIGUSR1 asks a job for its waits; it must not end a job that does not listen yet.
-  std::signal(SIGUSR1, SIG_IGN);
-  // A launcher starts its children with SIGUSR1 blocked until this point.
+  // A signal that asks a job for something must not end one that does not listen yet. A launcher
+  // starts its children with these blocked until this point.
   sigset_t asking;
   sigemptyset(&asking);
-  sigaddset(&asking, SIGUSR1);
+  for (const int signal : {SIGUSR1, SIGUSR2}) {
+    std::signal(signal, SIG_IGN);
+    sigaddset(&asking, signal);
+  }
   sigprocmask(SIG_UNBLOCK, &asking, nullptr);
 }
 [[gnu::section(".preinit_array"), gnu::used]] void (*const kAtStart)(int, char**, char**) = AtStart;
@@ -67,7 +69,7 @@ struct Interrupt::State {
       const ssize_t got = read(pipe[0], &byte, 1);
       if (got < 0 && errno == EINTR) continue;
       if (got != 1 || byte == 0) return;
-      const bool ends = byte != SIGUSR1;
+      const bool ends = EndsJob(byte);
       if (ends && !requests.IsNew(std::chrono::steady_clock::now())) continue;
       int none = 0;
       if (ends) first.compare_exchange_strong(none, byte);
@@ -89,7 +91,7 @@ Interrupt::Interrupt() : state_(std::make_unique<State>()) {
   struct sigaction action {};
   action.sa_handler = Handle;
   action.sa_flags = SA_RESTART;
-  for (const int signal : {SIGINT, SIGTERM, SIGUSR1, SIGHUP}) {
+  for (const int signal : {SIGINT, SIGTERM, SIGUSR1, SIGUSR2, SIGHUP}) {
     // A closed terminal ends a job in order, unless the job was started with nohup.
     if (signal == SIGHUP && hangup_was_ignored) action.sa_handler = SIG_IGN;
     sigaction(signal, &action, &state_->before[signal]);

@@ -1,8 +1,10 @@
 // Ctrl-C, SIGTERM and a terminal that hangs up: the first request asks for an orderly end, the
-// second ends at once. SIGUSR1 asks for the list of waits and ends nothing.
+// second ends at once. SIGUSR1 asks for the list of waits and SIGUSR2 for a checkpoint; they end
+// nothing.
 #pragma once
 
 #include <chrono>
+#include <csignal>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -14,6 +16,9 @@ namespace troupe {
 inline constexpr const char* kFinishingLine =
     "finishing the step under way; once more ends at once\n";
 inline constexpr const char* kEndedAtOnceLine = "ended at once: what was not saved yet is lost\n";
+
+/// Whether a signal asks a job to end.
+inline bool EndsJob(int signal) { return signal != SIGUSR1 && signal != SIGUSR2; }
 
 /// Separates requests to end from their echoes. One Ctrl-C may arrive more than once: from the
 /// terminal and from a launcher, or, when a terminal is closed, from the system and from the shell.
@@ -35,7 +40,7 @@ class EndRequests {
   std::optional<Time> first_;
 };
 
-/// Handles SIGINT, SIGTERM, SIGUSR1 and (unless it was ignored at the start) SIGHUP on a separate
+/// Handles SIGINT, SIGTERM, SIGUSR1, SIGUSR2 and (unless it was ignored at the start) SIGHUP on a separate
 /// thread while it lives. At most one object may exist at a time.
 class Interrupt {
  public:
@@ -44,7 +49,7 @@ class Interrupt {
   Interrupt(const Interrupt&) = delete;
   Interrupt& operator=(const Interrupt&) = delete;
 
-  /// Calls `call` with the signal's number for each request to end and each SIGUSR1, on the thread;
+  /// Calls `call` with the signal's number for each request to end and each other, on the thread;
   /// immediately for signals that have arrived. nullptr removes the callback.
   void OnSignal(std::function<void(int signal)> call);
   /// The first signal that requested an end; 0 if none has.

@@ -1,5 +1,6 @@
 #include "app/job_parts.hpp"
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <chrono>
@@ -85,14 +86,18 @@ ProgramFactory MakePrograms(const Config& config, std::shared_ptr<GroupTable> gr
   };
 }
 
-/// Programs that begin with the tensors of the folders that their modules name; those that `resume`
-/// only with the frozen ones, since a checkpoint has the others.
-ProgramFactory WithWeights(const Config& config, bool resume, ProgramFactory make) {
+/// Programs that begin with the tensors of the folders that their modules name, except those that
+/// `resume` has.
+ProgramFactory WithWeights(const Config& config, const LoadOrder& resume, ProgramFactory make) {
   return [config, resume, make = std::move(make)](const ShardAddress& shard) {
     auto program = make(shard);
     const std::vector<TensorPiece> all = program->Tensors(TensorKind::kParameter);
     std::vector<TensorPiece> read = all;
-    if (resume) std::erase_if(read, [](const TensorPiece& piece) { return !piece.in_folder; });
+    const auto in_checkpoint = [&](const TensorPiece& piece) {
+      return !piece.in_folder &&
+             std::ranges::find(resume.fresh, PartNameOf(piece.name)) == resume.fresh.end();
+    };
+    if (!resume.folder.empty()) std::erase_if(read, in_checkpoint);
     ReadWeights(config, read);
     program->SetTensors(TensorKind::kParameter, all);
     return program;
@@ -149,8 +154,7 @@ NodeConfig NodeOf(const JobSetup& setup, std::shared_ptr<const ProcessPlan> proc
       std::make_shared<GroupTable>(config, *processes, plane.get(), abort, node.group_waits.get());
   node.make_program = MakePrograms(config, groups);
   if (ReadsWeights(config)) {
-    node.make_program =
-        WithWeights(config, !setup.checkpoints.resume.empty(), std::move(node.make_program));
+    node.make_program = WithWeights(config, setup.checkpoints.resume, std::move(node.make_program));
   }
   if (setup.wrap_programs) node.make_program = setup.wrap_programs(node.make_program);
   node.setup_thread = SetupComputeThread;
@@ -169,7 +173,14 @@ NodeConfig NodeOf(const JobSetup& setup, std::shared_ptr<const ProcessPlan> proc
   node.observer = setup.observer;
   node.faults = setup.faults;
   node.checkpoints = setup.checkpoints;
-  node.storage = {WriteShard, ReadShard};
+  const auto save = [name = processes->Of(self).name](
+                        const StageProgram& program, const ShardAddress& shard,
+                        const std::string& folder, std::int64_t step) {
+    StoredShard stored = WriteShard(program, shard, folder, step);
+    stored.process = name;
+    return stored;
+  };
+  node.storage = {save, ReadShard};
   node.rounds = setup.rounds;
   node.inspect = setup.inspect;
   node.rounds_ahead = setup.rounds_ahead;
@@ -209,6 +220,7 @@ void ListenToUser(const JobSetup& setup, const Node& node) {
   if (setup.interrupt == nullptr) return;
   setup.interrupt->OnSignal([node, &setup, asked = false](int signal) mutable {
     if (signal == SIGUSR1) return caf::anon_send(node, WriteWaits{});
+    if (signal == SIGUSR2) return caf::anon_send(node, SaveSoon{});
     const bool again = std::exchange(asked, true);
     if (!setup.quiet) {
       std::cerr << (again ? kEndedAtOnceLine : kFinishingLine) << std::flush;

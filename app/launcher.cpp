@@ -391,7 +391,7 @@ std::string Launched::Advice() const {
 ChildrenEnd RunChildren(const std::vector<ChildProcess>& children, Interrupt& interrupt) {
   Launched launched(children);
   interrupt.OnSignal([&launched, count = 0](int signal) mutable {
-    if (signal == SIGUSR1) return launched.SignalFirst(signal);
+    if (!EndsJob(signal)) return launched.SignalFirst(signal);
     if (count++ == 0) {
       std::cerr << kFinishingLine << std::flush;
     }

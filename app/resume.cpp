@@ -11,6 +11,8 @@
 #include "cluster/hello_check.hpp"
 #include "configs/schema.hpp"
 #include "files/file_error.hpp"
+#include "layout/text.hpp"
+#include "plan/stage_parts.hpp"
 
 namespace troupe {
 namespace {
@@ -35,11 +37,6 @@ std::vector<std::string> TunedKeys(const LoadedConfig& now, const Config& before
     if (!line.empty()) tuned.push_back(line);
   }
   return tuned;
-}
-
-/// The type of parameters and moments in a checkpoint; bfloat16 keeps them in float32.
-const char* PrecisionInFiles(Precision precision) {
-  return precision == Precision::kFloat64 ? "float64" : "float32";
 }
 
 /// Quotes `text` for a shell.
@@ -68,38 +65,66 @@ std::string KeyLines(
   return lines;
 }
 
-ResumeCheck CheckResume(const LoadedConfig& loaded, const Config& before) {
+std::string AcceptedBy(const std::string& key) {
+  const std::vector<std::string> parts = Split(key, '.');
+  if (parts[0] == "data" || key == "run.seed") return kDataName;
+  if (parts[0] == "modules" && parts.size() > 1) return parts[1];
+  if (parts[0] == "edges" && parts.size() > 2) {
+    EdgeConfig edge;
+    edge.from = parts[1];
+    edge.to = parts[2];
+    return ProjectorName(edge);
+  }
+  return "";
+}
+
+ResumeCheck CheckResume(const LoadedConfig& loaded, const Config& before,
+                        const ResumeTerms& terms) {
   const Config& now = loaded.config;
   const auto is_set = [&](const std::string& key) {
     const auto origin = loaded.origins.find(key);
     return origin != loaded.origins.end() && origin->second.place.argument;
   };
   const auto refuse = [](const std::string& difference) {
-    return ResumeCheck{"the configuration differs: " + difference, {}, ""};
+    return ResumeCheck{"the configuration differs: " + difference, {}, "", ""};
   };
-  const std::string run =
-      Differences(now, before, [](const auto&, KeyRole role) { return role == KeyRole::kRun; });
+  const std::string run = Differences(now, before, [&](const auto& key, KeyRole role) {
+    const std::string name = AcceptedBy(key);
+    return role == KeyRole::kRun && !terms.accepted.contains(name);
+  });
   const std::string unset = Differences(now, before, [&](const auto& key, KeyRole role) {
-    return role == KeyRole::kTuning && !is_set(key);
+    return role == KeyRole::kTuning && !terms.new_run && !is_set(key) &&
+           !terms.accepted.contains(AcceptedBy(key));
   });
   if (!run.empty()) {
     return refuse(run + (unset.empty() ? "" : "; " + unset));
   }
   if (!unset.empty()) return refuse(unset + "; to change that from here on, use --set");
-  const std::string rounding = Differences(
-      now, before, [](const auto&, KeyRole role) { return role == KeyRole::kRounding; });
-  const std::string kept = PrecisionInFiles(now.run.precision);
-  const std::string stored = PrecisionInFiles(before.run.precision);
-  if (kept != stored) {
-    return refuse(rounding + "; its checkpoints hold parameters and moments in " + stored +
-                  ", expected " + kept);
+  const auto of_role = [&](KeyRole wanted) {
+    return Differences(now, before, [&](const auto&, KeyRole role) { return role == wanted; });
+  };
+  ResumeCheck check{"", TunedKeys(loaded, before), of_role(KeyRole::kLayout),
+                    of_role(KeyRole::kRounding)};
+  if (now.global_batch() != before.global_batch()) {
+    check.layout += "; a step has " + Counted(now.global_batch(), "sample") + ", that run's had " +
+                    std::to_string(before.global_batch());
   }
-  return {"", TunedKeys(loaded, before), rounding};
+  if (terms.new_run) {
+    const std::string tuned = of_role(KeyRole::kTuning);
+    check.tuned = tuned.empty() ? std::vector<std::string>() : std::vector{tuned};
+  }
+  return check;
+}
+
+bool OrdersDataAnew(const Config& now, const Config& before) {
+  return !Differences(now, before, [](const auto& key, KeyRole role) {
+            return role == KeyRole::kRun && AcceptedBy(key) == kDataName;
+          }).empty();
 }
 
 std::string RestartPlace(const std::string& directory, const CheckpointConfig& checkpoints) {
   if (const auto newest = NewestCheckpoint(directory)) {
-    return "after step " + std::to_string(ReadManifest(*newest)->step);
+    return "after step " + std::to_string(RequireManifest(*newest).run.step);
   }
   return std::string("from the beginning: there is no checkpoint ") +
          (checkpoints.periodic() ? "yet" : kNotPeriodic);
@@ -121,7 +146,7 @@ std::string AdviceAfterFailure(FailureKind kind, const std::string& directory, s
 std::string AdviceAfterFailure(FailureKind kind, const std::string& directory) {
   try {
     const auto newest = NewestCheckpoint(directory);
-    return AdviceAfterFailure(kind, directory, newest ? ReadManifest(*newest)->step : 0);
+    return AdviceAfterFailure(kind, directory, newest ? RequireManifest(*newest).run.step : 0);
   } catch (const std::exception&) {
     return "";  // an error about the disk would hide the cause
   }

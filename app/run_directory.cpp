@@ -24,6 +24,7 @@
 #include "checkpoint/run_checkpoints.hpp"
 #include "files/file_error.hpp"
 #include "files/output_file.hpp"
+#include "files/text_file.hpp"
 #include "layout/text.hpp"
 #include "trace/run_trace.hpp"
 
@@ -152,7 +153,7 @@ RunDirectory::RunDirectory(const RunConfig& run, const std::string& resolved_tom
     Enter(into);
   }
   try {
-    ReplaceFile(File(kResolvedFile), resolved_toml);
+    WriteResolved(resolved_toml);
   } catch (...) {
     if (is_new_) RemoveUnused(path_);
     throw;
@@ -165,10 +166,20 @@ void RunDirectory::Enter(const std::string& into) {
   if (!parent.empty()) MakeFolders(parent);
   is_new_ = MakePrivate(into);
   Lock();
-  if (const auto newest = NewestCheckpoint(into, PrintWarning)) {
-    checkpoint_ = *newest;
-    steps_done_ = ReadManifest(checkpoint_)->step;
+  checkpoint_ = NewestCheckpoint(into, PrintWarning).value_or("");
+}
+
+void RunDirectory::WriteResolved(const std::string& text) const {
+  const std::string path = ResolvedFile(path_);
+  if (!checkpoint_.empty() && IsThere(path)) {
+    const std::string before = ReadWholeFile(path);
+    const std::string first = ResolvedFile(path_, 0);
+    if (before != text) {
+      if (!IsThere(first)) ReplaceFile(first, before);
+      ReplaceFile(ResolvedFile(path_, RequireManifest(checkpoint_).run.step), text);
+    }
   }
+  ReplaceFile(path, text);
 }
 
 void RunDirectory::Make(const RunConfig& run) {
@@ -208,6 +219,10 @@ std::vector<std::string> RunDirectory::TraceFolders() const {
 }
 
 std::string ResolvedFile(const std::string& run) { return run + "/" + kResolvedFile; }
+
+std::string ResolvedFile(const std::string& run, std::int64_t step) {
+  return run + "/resolved-" + std::to_string(step) + ".toml";
+}
 
 std::string RemoveUnused(const std::string& run_directory) {
   std::error_code error;

@@ -1,5 +1,6 @@
 // The folder that a run writes, self-contained:
 //   resolved.toml         every value of the configuration, defaults included
+//   resolved-STEP.toml    where it was resumed with another: the one from each such step on
 //   folders.txt           digests of the folders that modules started from (run_folders.hpp)
 //   metrics.jsonl         one object per training step and evaluation
 //   trace/                messages and device work, a file per process (trace/recorder.hpp)
@@ -22,6 +23,8 @@ inline constexpr const char* kWeightsFile = "weights.safetensors";
 
 /// Path of the configuration in the run directory `run`.
 std::string ResolvedFile(const std::string& run);
+/// Path of the one that it had from a step on, if it has had several.
+std::string ResolvedFile(const std::string& run, std::int64_t step);
 
 class RunDirectory {
  public:
@@ -32,9 +35,8 @@ class RunDirectory {
   RunDirectory(const RunConfig& run, const std::string& resolved_toml,
                const std::string& into = "");
 
-  /// The newest complete checkpoint, empty if there is none, and its step.
+  /// The newest complete checkpoint, empty if there is none.
   const std::string& checkpoint() const { return checkpoint_; }
-  std::int64_t steps_done() const { return steps_done_; }
 
   const std::string& path() const { return path_; }
   /// Whether this object made it.
@@ -51,6 +53,8 @@ class RunDirectory {
   void Enter(const std::string& into);
   /// Makes the directory of a new run.
   void Make(const RunConfig& run);
+  /// Writes resolved.toml, and keeps the others that the run had.
+  void WriteResolved(const std::string& text) const;
   /// Takes the lock. Throws std::runtime_error if another run has it.
   void Lock();
 
@@ -58,7 +62,6 @@ class RunDirectory {
   bool is_new_ = false;
   std::shared_ptr<void> lock_;
   std::string checkpoint_;
-  std::int64_t steps_done_ = 0;
 };
 
 /// Removes a run directory in which no step was finished, and the link `latest` to it. Such a

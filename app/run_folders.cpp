@@ -5,6 +5,7 @@
 #include <sstream>
 #include <system_error>
 
+#include "app/resume.hpp"
 #include "checkpoint/weights_folder.hpp"
 #include "files/output_file.hpp"
 #include "files/text_file.hpp"
@@ -33,12 +34,14 @@ void NoteFolders(const std::string& run, const Config& config) {
   ReplaceFile(PathIn(run), WeightsDigests(config));
 }
 
-void RequireSameFolders(const std::string& run, const Config& config) {
+void RequireSameFolders(const std::string& run, const Config& config,
+                        const std::set<std::string>& accepted) {
   if (!WhyNotOpened(PathIn(run)).empty()) return;
   const auto before = ByKey(ReadWholeFile(PathIn(run)));
   for (const auto& [key, digest] : ByKey(WeightsDigests(config))) {
     const auto found = before.find(key);
     if (found == before.end() || found->second == digest) continue;
+    if (accepted.contains(AcceptedBy(key))) continue;
     throw ModelFolderError(key + " of the folder have changed since the run started: expected " +
                            found->second + ", got " + digest);
   }

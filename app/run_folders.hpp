@@ -2,6 +2,7 @@
 // trained is not saved, so a folder that has changed would silently change the model.
 #pragma once
 
+#include <set>
 #include <string>
 
 #include "configs/config.hpp"
@@ -15,7 +16,9 @@ inline constexpr const char* kFoldersFile = "folders.txt";
 void NoteFolders(const std::string& run, const Config& config);
 
 /// Throws ModelFolderError, one line that names the key, if a folder of `config` is not what the run
-/// started from. A folder that cannot be read is reported where it is read.
-void RequireSameFolders(const std::string& run, const Config& config);
+/// started from, unless its module is in `accepted`. A folder that cannot be read is reported where
+/// it is read.
+void RequireSameFolders(const std::string& run, const Config& config,
+                        const std::set<std::string>& accepted = {});
 
 }  // namespace troupe

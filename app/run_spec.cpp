@@ -3,9 +3,12 @@
 #include <algorithm>
 #include <filesystem>
 #include <iostream>
+#include <set>
 #include <string>
 #include <system_error>
+#include <unistd.h>
 #include <utility>
+#include <vector>
 
 #include "app/cause.hpp"
 #include "app/handed_config.hpp"
@@ -13,10 +16,14 @@
 #include "app/run_directory.hpp"
 #include "app/run_facts.hpp"
 #include "app/run_folders.hpp"
+#include "app/saved_run.hpp"
+#include "app/state_change.hpp"
 #include "checkpoint/manifest.hpp"
 #include "checkpoint/run_checkpoints.hpp"
 #include "cluster/variables.hpp"
 #include "configs/paths.hpp"
+#include "data/digest.hpp"
+#include "layout/text.hpp"
 #include "modules/device/backend.hpp"
 
 namespace troupe {
@@ -35,13 +42,20 @@ void RequireCheckpoint(const std::string& run_directory) {
 /// The file to load, and all values on top of it.
 ConfigArguments SettledConfig(const ClusterArguments& arguments, const char* verb) {
   ConfigArguments config = arguments.work.config;
-  if (config.path.empty() && arguments.resume.empty()) {
+  if (!arguments.resume.empty() && !arguments.from.empty()) {
+    throw LaunchError("--resume goes on in a run's directory and --from in a new one: use one");
+  }
+  if (arguments.from_step && arguments.from.empty()) {
+    throw LaunchError("--from-step needs --from RUN_DIRECTORY");
+  }
+  const std::string run = arguments.resume + RunDirectoryOf(arguments.from);
+  if (config.path.empty() && run.empty()) {
     throw LaunchError(std::string("CONFIG is required: troupe ") + verb +
                       " CONFIG, or --resume RUN_DIRECTORY to resume a run with its own");
   }
   if (config.path.empty()) {
-    RequireCheckpoint(arguments.resume);
-    config.path = ResolvedFile(arguments.resume);
+    if (!arguments.resume.empty()) RequireCheckpoint(arguments.resume);
+    config.path = ResolvedFile(run);
   }
   if (arguments.work.verify && !arguments.work.dtype.empty()) {
     config.overrides.push_back("run.precision=\"" + arguments.work.dtype + "\"");
@@ -61,7 +75,7 @@ void RequireBackend(const LoadedConfig& loaded) {
 }  // namespace
 
 void RequireSteps(const std::string& directory, const RunConfig& run) {
-  std::int64_t trained = ReadManifest(*NewestCheckpoint(directory))->step;
+  std::int64_t trained = RequireManifest(*NewestCheckpoint(directory)).run.step;
   const RunMetrics metrics = ReadMetrics(directory);
   if (const auto losses = metrics.find("loss"); losses != metrics.end()) {
     trained = std::max(trained, losses->second.back().first);
@@ -84,26 +98,102 @@ RunSpec LoadRun(ClusterArguments arguments, const char* verb) {
   return run;
 }
 
+/// The checkpoint that --from names.
+static std::string CheckpointFrom(const ClusterArguments& arguments) {
+  const std::string& from = arguments.from;
+  const std::string run = RunDirectoryOf(from);
+  if (run.empty()) {
+    throw LaunchError("--from " + from + ": expected a run directory or a checkpoint of one");
+  }
+  if (run != from) {
+    if (arguments.from_step) throw LaunchError("--from-step: " + from + " is one checkpoint");
+    return from;
+  }
+  if (!arguments.from_step) {
+    if (const auto newest = NewestCheckpoint(run, PrintWarning)) return *newest;
+    throw LaunchError("--from " + from +
+                      ": expected a run with a complete checkpoint, found none in it");
+  }
+  std::vector<std::string> steps;
+  for (const FoundCheckpoint& found : AllCheckpoints(run)) {
+    if (found.step == *arguments.from_step && found.fault.empty()) return found.folder;
+    if (found.fault.empty()) steps.push_back(std::to_string(found.step));
+  }
+  throw LaunchError("--from-step " + std::to_string(*arguments.from_step) + ": " + run +
+                    " has no complete checkpoint of it, but of " +
+                    (steps.empty() ? "no step" : "steps " + Listed(steps, ", ")));
+}
+
+/// Prints what becomes of modules, and throws unless the user has asked for all of it.
+static void RequireAccepted(const std::string& argument, const std::vector<PartChange>& changes,
+                            const std::set<std::string>& accepted) {
+  std::string refused;
+  std::vector<std::string> names;
+  for (const PartChange& change : changes) {
+    const std::string line = change.part + " " + change.line;
+    if (accepted.contains(change.part)) {
+      std::cerr << argument << ": " << line << '\n' << std::flush;
+      continue;
+    }
+    refused += "\n  " + line;
+    names.push_back(change.part);
+  }
+  if (names.empty()) return;
+  throw LaunchError(argument + ": the state differs:" + refused +
+                    "\nto go on with it, use --accept " + Listed(names, ","));
+}
+
+Config ConfigurationOf(const CheckpointManifest& manifest, const std::string& checkpoint) {
+  const Descriptor text = HandedConfig(manifest.run.configuration);
+  ConfigArguments arguments;
+  arguments.path = checkpoint + "/manifest.json";
+  return LoadConfigOf(arguments, dup(text.get())).config;
+}
+
 void ResumeRun(RunSpec& run) {
   ClusterArguments& arguments = run.arguments;
-  if (arguments.resume.empty()) return;
-  RequireCheckpoint(arguments.resume);
-  const ResumeCheck check =
-      CheckResume(run.loaded, LoadConfig(ResolvedFile(arguments.resume)).config);
-  if (!check.refusal.empty()) {
-    throw LaunchError("--resume " + arguments.resume + ": " + check.refusal);
+  const bool new_run = arguments.resume.empty();
+  if (new_run && arguments.from.empty()) return;
+  if (!new_run) RequireCheckpoint(arguments.resume);
+  const std::string checkpoint =
+      new_run ? CheckpointFrom(arguments) : *NewestCheckpoint(arguments.resume);
+  const std::string argument =
+      new_run ? "--from " + arguments.from : "--resume " + arguments.resume;
+  const CheckpointManifest manifest = RequireManifest(checkpoint);
+  const Config before = ConfigurationOf(manifest, checkpoint);
+  const ResumeTerms terms{{arguments.accept.begin(), arguments.accept.end()}, new_run};
+  const ResumeCheck check = CheckResume(run.loaded, before, terms);
+  if (!check.refusal.empty()) throw LaunchError(argument + ": " + check.refusal);
+  try {
+    RequireAccepted(argument, CompareState(run.config(), manifest), terms.accepted);
+  } catch (const LaunchError&) {
+    throw;
+  } catch (const std::runtime_error& e) {
+    throw LaunchError(argument + ": " + e.what());
   }
-  RequireSameFolders(arguments.resume, run.config());
+  const bool same_list = run.config().data.train == before.data.train;
+  if (same_list && !terms.accepted.contains(kDataName) &&
+      TrainDigest(run.config()) != manifest.run.data.digest) {
+    throw LaunchError(argument + ": " + run.config().data.train +
+                      " has changed since the run read it, so it cannot go on at the next sample; "
+                      "to begin with its first sample, use --accept data");
+  }
+  RequireSameFolders(new_run ? RunDirectoryOf(arguments.from) : arguments.resume, run.config(),
+                     terms.accepted);
   // The steps of run.epochs are known when the rows are counted (app/train_work.cpp).
-  if (!run.config().run.epochs) RequireSteps(arguments.resume, run.config().run);
+  if (!new_run && !run.config().run.epochs) RequireSteps(arguments.resume, run.config().run);
   for (const std::string& line : check.tuned) {
-    std::cerr << "--resume " << arguments.resume << ": from here on " << line << '\n' << std::flush;
+    std::cerr << argument << ": from here on " << line << '\n' << std::flush;
+  }
+  if (!check.layout.empty()) {
+    std::cerr << argument << ": from here on in another layout: " << check.layout << '\n'
+              << std::flush;
   }
   if (!check.rounding.empty()) {
-    PrintWarning("--resume " + arguments.resume +
-                 ": the same state, rounded otherwise from here on: " + check.rounding);
+    PrintWarning(argument + ": the same state, rounded otherwise from here on: " + check.rounding);
   }
   arguments.into = arguments.resume;
+  if (new_run) arguments.start = checkpoint;
 }
 
 }  // namespace troupe

@@ -6,8 +6,10 @@
 #pragma once
 
 #include <memory>
+#include <string>
 
 #include "app/cluster_run.hpp"
+#include "checkpoint/manifest.hpp"
 #include "configs/loader.hpp"
 #include "plan/job_plan.hpp"
 
@@ -30,8 +32,12 @@ RunSpec LoadRun(ClusterArguments arguments, const char* verb);
 /// the others would be lost. Throws LaunchError.
 void RequireSteps(const std::string& directory, const RunConfig& run);
 
-/// Makes --resume the directory to write to, and prints which keys differ from here on. Throws
-/// LaunchError for a run that cannot resume with this configuration.
+/// Returns the configuration that the checkpoint was written with. Throws ConfigErrors.
+Config ConfigurationOf(const CheckpointManifest& manifest, const std::string& checkpoint);
+
+/// Finds the checkpoint of --resume or --from, and prints what differs from here on. Makes --resume
+/// the directory to write to. Throws LaunchError for a checkpoint that a job of this configuration
+/// cannot go on from.
 void ResumeRun(RunSpec& run);
 
 }  // namespace troupe

@@ -46,7 +46,8 @@ SavedRun OpenSavedRun(const std::string& path) {
   if (fs::exists(weights, unknown)) {
     SavedParameters final = SavedParameters::OfFile(weights);
     if (!newest) return {path, weights, std::move(final)};
-    if (final.steps() >= ReadManifest(*newest)->step) return {path, weights, std::move(final)};
+    if (final.steps() >= RequireManifest(*newest).run.step)
+      return {path, weights, std::move(final)};
   }
   if (newest) return OpenCheckpoint(path, *newest);
   throw std::runtime_error(

@@ -48,18 +48,19 @@ std::string KeepMetrics(const std::string& path, std::int64_t steps, RunHistory&
 
 }  // namespace
 
-TrainObserver::TrainObserver(const Config& config, const RunDirectory& directory, int num_ranks,
-                             bool terminal, std::shared_ptr<const LlavaSource> source)
+TrainObserver::TrainObserver(const Config& config, const RunDirectory& directory,
+                             std::int64_t steps_done, int num_ranks, bool terminal,
+                             std::shared_ptr<const LlavaSource> source)
     : config_(config),
       directory_(directory),
       num_ranks_(num_ranks),
       source_(std::move(source)),
       progress_(config.run.steps, terminal),
-      metrics_(KeepMetrics(directory.File(kMetricsFile), directory.steps_done(), history_),
+      metrics_(KeepMetrics(directory.File(kMetricsFile), steps_done, history_),
                FileOpening::kAppend) {
   NoteFolders(directory.path(), config);
   if (!config.log.tensorboard) return;
-  tensorboard_.emplace(config, directory.File(kTensorBoardFolder), directory.steps_done(), source_);
+  tensorboard_.emplace(config, directory.File(kTensorBoardFolder), steps_done, source_);
 }
 
 void TrainObserver::WriteMetrics(const std::string& line) {

@@ -20,9 +20,9 @@ namespace troupe {
 
 class TrainObserver : public JobObserver {
  public:
-  /// `source`: null for synthetic modules.
-  TrainObserver(const Config& config, const RunDirectory& directory, int num_ranks, bool terminal,
-                std::shared_ptr<const LlavaSource> source = nullptr);
+  /// `steps_done`: before this start. `source`: null for synthetic modules.
+  TrainObserver(const Config& config, const RunDirectory& directory, std::int64_t steps_done,
+                int num_ranks, bool terminal, std::shared_ptr<const LlavaSource> source = nullptr);
 
   void OnRound(const RoundResult& result) override;
   void OnWarning(const std::string& line) override;

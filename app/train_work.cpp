@@ -14,11 +14,15 @@
 #include "app/rounds.hpp"
 #include "app/run_directory.hpp"
 #include "app/run_spec.hpp"
+#include "app/state_change.hpp"
 #include "app/train_observer.hpp"
 #include "app/version.hpp"
 #include "app/work.hpp"
 #include "checkpoint/manifest.hpp"
 #include "checkpoint/run_checkpoints.hpp"
+#include "checkpoint/sharded.hpp"
+#include "data/digest.hpp"
+#include "data/epochs.hpp"
 #include "layout/text.hpp"
 #include "modules/torch/compute.hpp"
 #include "plan/utilisation.hpp"
@@ -63,12 +67,17 @@ void WriteReport(const std::string& run_directory) {
 
 class TrainWork : public Work {
  public:
-  explicit TrainWork(const RunSpec& run) : Work(run), resolved_toml_(run.loaded.resolved_toml) {}
+  explicit TrainWork(const RunSpec& run)
+      : Work(run),
+        resolved_toml_(run.loaded.resolved_toml),
+        start_(run.arguments.start),
+        training_(plan_) {}
 
   std::string OpenRunDirectory(const std::string& into) override {
     const RunConfig& run = plan_->config().run;
     if (run.epochs && !into.empty() && NewestCheckpoint(into)) RequireSteps(into, run);
     directory_.emplace(run, resolved_toml_, into);
+    Begin(directory_->checkpoint().empty() ? start_ : directory_->checkpoint());
     return directory_->path();
   }
 
@@ -91,9 +100,9 @@ class TrainWork : public Work {
     if (!plan_->config().checkpoint.periodic()) {
       std::cout << "no checkpoints: a crash loses the run " << kNotPeriodic << '\n';
     }
-    if (!directory_->checkpoint().empty()) {
-      std::cout << "resuming after step " << directory_->steps_done() << ", from "
-                << directory_->checkpoint() << '\n';
+    if (!resume_.folder.empty()) {
+      std::cout << "resuming after step " << begin_.step << ", from " << checkpoint_ << '\n';
+      if (data_anew_) std::cout << "other data, or another order: from their beginning\n";
     }
     std::cout << '\n' << std::flush;
   }
@@ -102,10 +111,12 @@ class TrainWork : public Work {
     JobSetup setup = Work::Setup(first);
     if (!first) return setup;
     LinkLatest(directory_->path());
-    setup.rounds = TrainingPlan(plan_->config(), llava_ ? llava_->held_out_places() : 0);
+    setup.plan = training_;
+    setup.rounds =
+        TrainingPlan(training_->config(), llava_ ? llava_->held_out_places() : 0, begin_);
     setup.checkpoints = CheckpointsOf();
     setup.run_directory = directory_->path();
-    *saved_steps_ = directory_->steps_done();
+    *saved_steps_ = directory_->checkpoint().empty() ? 0 : begin_.step;
     setup.after_failure = [directory = directory_->path(), is_new = directory_->is_new(),
                            saved_steps = saved_steps_](FailureKind kind) {
       const bool unused = is_new && *saved_steps == 0;
@@ -113,13 +124,10 @@ class TrainWork : public Work {
       return removed.empty() ? AdviceAfterFailure(kind, directory, *saved_steps) : removed;
     };
     SendRunDirectoryToLauncher(setup.run_directory);
-    if (!setup.checkpoints.resume.empty()) {
-      setup.rounds = ResumeAfter(setup.rounds, directory_->steps_done());
-    }
     if (plan_->config().trace.messages) {
       setup.trace_folder = std::filesystem::absolute(directory_->NewTraceFolder()).string();
     }
-    observer_ = std::make_shared<TrainObserver>(plan_->config(), *directory_,
+    observer_ = std::make_shared<TrainObserver>(training_->config(), *directory_, begin_.step,
                                                 static_cast<int>(plan_->lock_steps().size()),
                                                 isatty(STDOUT_FILENO) == 1, llava_);
     setup.observer = observer_;
@@ -139,32 +147,79 @@ class TrainWork : public Work {
  private:
   std::string Command() const override { return "train"; }
 
+  /// Makes the run go on from a checkpoint; "": from the beginning.
+  void Begin(const std::string& checkpoint) {
+    const Config& config = plan_->config();
+    begin_.group = config.global_batch();
+    digest_ = TrainDigest(config);
+    if (checkpoint.empty()) return;
+    const CheckpointManifest manifest = RequireManifest(checkpoint);
+    checkpoint_ = checkpoint;
+    resume_.folder = std::filesystem::absolute(checkpoint).string();
+    for (const PartChange& change : CompareState(config, manifest)) {
+      if (change.fresh) resume_.fresh.push_back(change.part);
+    }
+    begin_.step = manifest.run.step;
+    const DataPosition& data = manifest.run.data;
+    data_anew_ =
+        data.digest != digest_ || OrdersDataAnew(config, ConfigurationOf(manifest, checkpoint));
+    if (data_anew_) return;
+    begin_.place = data.place;
+    begin_.group = data.group;
+    if (!config.run.epochs) return;
+    Config rest = config;
+    rest.run.steps = begin_.step + StepsOfEpochs(*config.run.epochs, llava_->places_per_epoch(),
+                                                 config.global_batch(), begin_.place);
+    training_ = std::make_shared<const JobPlan>(rest);
+  }
+
   Checkpoints CheckpointsOf() const {
     const std::string run = std::filesystem::absolute(directory_->path()).string();
+    const Config& config = training_->config();
     Checkpoints checkpoints;
     checkpoints.run_directory = run;
-    checkpoints.every = plan_->config().checkpoint.every;
-    checkpoints.every_ns =
-        static_cast<std::int64_t>(plan_->config().checkpoint.every_minutes * 60e9);
-    if (!directory_->checkpoint().empty()) {
-      checkpoints.resume = std::filesystem::absolute(directory_->checkpoint()).string();
-    }
+    checkpoints.every = config.checkpoint.every;
+    checkpoints.every_ns = static_cast<std::int64_t>(config.checkpoint.every_minutes * 60e9);
+    checkpoints.resume = resume_;
     checkpoints.folder = [run](std::int64_t steps) { return NewCheckpointFolder(run, steps); };
-    checkpoints.complete = [run, plan = plan_, saved_steps = saved_steps_](
-                               const std::string& folder, std::int64_t steps,
-                               const std::vector<SavedShard>& saved) {
-      std::vector<StoredShard> shards;
-      for (const SavedShard& shard : saved) {
-        shards.push_back({plan->ShardsOn(shard.rank).at(shard.stage), shard.sha256});
+    checkpoints.loaded = [folder = resume_.folder](const std::vector<LoadedShard>& shards) {
+      std::vector<StoredTensor> read;
+      for (const LoadedShard& shard : shards) {
+        read.insert(read.end(), shard.tensors.begin(), shard.tensors.end());
       }
-      WriteManifest(folder, MakeManifest(folder, steps, "", shards));
+      CheckDigests(folder, read);
+    };
+    RunState state{.step = 0, .steps = config.run.steps, .configuration = resolved_toml_};
+    state.data = {.place = 0,
+                  .group = begin_.group,
+                  .rows = llava_ ? llava_->train_size() : 0,
+                  .digest = digest_};
+    checkpoints.complete = [run, state, begin = begin_, plan = training_,
+                            saved_steps = saved_steps_](
+                               const std::string& folder, std::int64_t steps,
+                               const std::vector<SavedShard>& saved) mutable {
+      std::vector<WrittenShard> shards;
+      for (const SavedShard& shard : saved) {
+        shards.push_back({plan->ShardsOn(shard.rank).at(shard.stage), shard.stored});
+      }
+      state.step = steps;
+      state.data.place = PlaceAfter(plan->config(), begin, steps);
+      WriteManifest(folder, MakeManifest(state, shards));
       *saved_steps = steps;
-      RemoveOldCheckpoints(run, plan->config().checkpoint.keep);
+      RemoveOldCheckpoints(run, plan->config().checkpoint.keep,
+                           plan->config().checkpoint.keep_every);
     };
     return checkpoints;
   }
 
   const std::string resolved_toml_;
+  const std::string start_;                  ///< checkpoint to begin with if the directory has none
+  std::shared_ptr<const JobPlan> training_;  ///< with the steps of the whole run
+  RunStart begin_;
+  std::string checkpoint_;  ///< that it goes on from, as the user writes it
+  LoadOrder resume_;
+  std::string digest_;  ///< TrainDigest
+  bool data_anew_ = false;
   std::optional<RunDirectory> directory_;
   /// Step of the newest complete checkpoint; 0 if there is none.
   const std::shared_ptr<std::atomic<std::int64_t>> saved_steps_ =

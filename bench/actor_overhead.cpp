@@ -53,7 +53,11 @@ class Preloaded : public InputSource {
   explicit Preloaded(const Config& config) {
     LlavaSource source(config);
     for (std::int64_t batch = 0; batch < kBatches; ++batch) {
-      const Round round{batch, true, batch, config.schedule.microbatches, 1.0};
+      const Round round{.number = batch,
+                        .step = batch,
+                        .microbatches = config.schedule.microbatches,
+                        .place = batch * config.global_batch(),
+                        .group = config.global_batch()};
       counts_.push_back(source.Count(round));
       whole_.push_back(source.LoadWhole(round));
       for (std::int64_t unit = 0; unit < round.microbatches; ++unit) {

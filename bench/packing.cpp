@@ -79,7 +79,11 @@ class Side {
   Work Run(double tokens) {
     Work work;
     while (work.tokens < tokens) {
-      const Round round{step_, true, step_, 1, 1.0};
+      const Round round{.number = step_,
+                        .step = step_,
+                        .microbatches = 1,
+                        .place = step_ * config_.global_batch(),
+                        .group = config_.global_batch()};
       const auto inputs = source_.Load("language", 0, round, 0);
       const auto begin = Clock::now();
       program_->Forward({step_, true, 1e-3, {}, inputs});

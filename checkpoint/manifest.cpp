@@ -1,5 +1,6 @@
 #include "checkpoint/manifest.hpp"
 
+#include <charconv>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <set>
@@ -11,6 +12,8 @@
 #include "files/sha256.hpp"
 #include "files/strict_json.hpp"
 #include "files/text_file.hpp"
+#include "layout/text.hpp"
+#include "modules/tensor_pieces.hpp"
 
 namespace troupe {
 namespace {
@@ -18,8 +21,7 @@ namespace {
 namespace fs = std::filesystem;
 using Json = nlohmann::json;
 
-constexpr const char* kFormat = "troupe-sharded-2";
-constexpr const char* kFormatWithoutSums = "troupe-sharded-1";
+constexpr const char* kFormat = "troupe-sharded-3";
 constexpr std::size_t kMaxName = 255;  ///< bytes; the limit of file systems
 
 std::string PathOf(const std::string& folder, const std::string& name) {
@@ -32,63 +34,124 @@ bool IsFileName(const std::string& name) {
          name.find_first_of("/\\") == std::string::npos;
 }
 
-const Json& Member(const Json& json, const char* key) {
-  if (!json.contains(key)) FailReading(std::string("has no ") + key);
-  return json[key];
+/// Throws unless `json` is an object with exactly these keys. `what` begins the text: "files".
+void RequireKeys(const Json& json, const char* what, const std::vector<std::string>& keys) {
+  bool fits = json.is_object() && json.size() == keys.size();
+  for (const std::string& key : keys) fits = fits && json.contains(key);
+  if (!fits) FailReading(std::string(what) + " must have exactly the keys " + Listed(keys, ", "));
 }
 
 std::string ParseText(const Json& json, const char* key) {
-  const Json& text = Member(json, key);
+  const Json& text = json.at(key);
   if (!text.is_string()) FailReading(std::string(key) + " is not a string");
   return text.get<std::string>();
 }
 
-std::int64_t ParseCount(const Json& json, const char* key) {
-  const Json& number = Member(json, key);
+std::int64_t ParseNumber(const Json& number, const char* what) {
   if (!number.is_number_unsigned() || number.get<std::uint64_t>() > INT64_MAX) {
-    FailReading(std::string(key) + " is not an integer from 0 to 2^63 - 1");
+    FailReading(std::string(what) + " is not an integer from 0 to 2^63 - 1");
   }
   return number.get<std::int64_t>();
 }
 
-std::string ParseSha256(const Json& json) {
-  std::string sha256 = ParseText(json, "sha256");
-  if (!IsSha256(sha256))
-    FailReading("sha256 is not 64 digits from 0 to f, but " + QuoteText(sha256));
-  return sha256;
+std::int64_t ParseCount(const Json& json, const char* key) {
+  return ParseNumber(json.at(key), key);
 }
 
-/// Throws if `manifest` was changed. The same JSON content always prints the same text.
-void CheckWhole(Json manifest) {
-  const std::string expected = ParseSha256(manifest);
+/// Returns the text of `key` if it has `digits` digits from 0 to f.
+std::string ParseHex(const Json& json, const char* key, std::size_t digits) {
+  std::string hex = ParseText(json, key);
+  if (hex.size() == digits && hex.find_first_not_of("0123456789abcdef") == std::string::npos) {
+    return hex;
+  }
+  FailReading(std::string(key) + " is not " + std::to_string(digits) + " digits from 0 to f, but " +
+              QuoteText(hex));
+}
+
+constexpr std::size_t kSha256Digits = 64;
+constexpr std::size_t kDigestDigits = 16;
+
+std::string FormatDigest(std::uint64_t digest) {
+  std::string text(kDigestDigits, '0');
+  for (std::size_t i = kDigestDigits; i-- > 0; digest >>= 4)
+    text[i] = "0123456789abcdef"[digest & 15];
+  return text;
+}
+
+/// Throws if `manifest`, which was parsed from `text`, was changed. The same JSON content always
+/// prints the same text.
+void CheckWhole(Json manifest, const std::string& text) {
+  const std::string expected = ParseHex(manifest, "sha256", kSha256Digits);
+  const bool same_text = manifest.dump(1) + "\n" == text;
   manifest.erase("sha256");
-  if (Sha256Of(manifest.dump(1)) != expected) FailReading("was changed since it was written");
+  if (same_text && Sha256Of(manifest.dump(1)) == expected) return;
+  FailReading("was changed since it was written");
 }
 
 CheckpointFile ParseFile(const Json& json) {
-  if (!json.is_object() || json.size() != 3) {
-    FailReading("files holds something other than name, bytes, sha256");
-  }
+  RequireKeys(json, "an item of files", {"name", "process", "bytes", "sha256", "header_sha256"});
   CheckpointFile file{.name = ParseText(json, "name"),
+                      .process = ParseText(json, "process"),
                       .bytes = static_cast<std::uint64_t>(ParseCount(json, "bytes")),
-                      .sha256 = ParseSha256(json)};
-  if (!IsFileName(file.name))
+                      .sha256 = ParseHex(json, "sha256", kSha256Digits),
+                      .header_sha256 = ParseHex(json, "header_sha256", kSha256Digits)};
+  if (!IsFileName(file.name)) {
     FailReading("expected the name of a file, got " + QuoteText(file.name));
+  }
   return file;
 }
 
-CheckpointManifest ParseManifest(const std::string& text) {
-  const Json json = ParseStrictJson(text, "manifest");
-  if (const std::string format = ParseText(json, "format"); format != kFormat) {
-    if (format == kFormatWithoutSums)
-      FailReading("was written by an earlier version, without checksums");
-    FailReading(std::string("expected format \"") + kFormat + "\", got " + QuoteText(format));
+SavedTensor ParseTensor(const Json& json, std::size_t num_files) {
+  RequireKeys(json, "an item of tensors", {"type", "shape", "digest", "files"});
+  SavedTensor tensor;
+  const std::string word = ParseText(json, "type");
+  const auto type = ParseStoredType(word);
+  if (!type) FailReading("unknown type " + QuoteText(word));
+  tensor.type = *type;
+  const std::string digest = ParseHex(json, "digest", kDigestDigits);
+  std::from_chars(digest.data(), digest.data() + digest.size(), tensor.digest, 16);
+  for (const char* key : {"shape", "files"}) {
+    if (!json[key].is_array()) FailReading(std::string(key) + " is not a list");
   }
-  if (json.size() != 5)
-    FailReading("must have exactly the keys format, step, config, files and sha256");
-  CheckpointManifest manifest{
-      .step = ParseCount(json, "step"), .config_hash = ParseText(json, "config"), .files = {}};
-  const Json& files = Member(json, "files");
+  for (const Json& size : json["shape"]) tensor.shape.push_back(ParseNumber(size, "a size"));
+  for (const Json& place : json["files"]) {
+    const auto file = static_cast<std::size_t>(ParseNumber(place, "a place in files"));
+    if (file >= num_files || (!tensor.files.empty() && file <= tensor.files.back())) {
+      FailReading("files of a tensor are not ascending places in files");
+    }
+    tensor.files.push_back(file);
+  }
+  return tensor;
+}
+
+RunState ParseRun(const Json& json) {
+  RunState run{.step = ParseCount(json, "step"),
+               .steps = ParseCount(json, "steps"),
+               .configuration = ParseText(json, "configuration"),
+               .data = {}};
+  const Json& data = json["data"];
+  RequireKeys(data, "data", {"place", "group", "rows", "digest"});
+  run.data = {.place = ParseCount(data, "place"),
+              .group = ParseCount(data, "group"),
+              .rows = ParseCount(data, "rows"),
+              .digest = ParseText(data, "digest")};
+  return run;
+}
+
+CheckpointManifest ParseManifest(const std::string& text) {
+  constexpr int kDepth = 4;
+  const Json json = ParseStrictJson(text, "manifest", kDepth);
+  if (!json.contains("format")) FailReading("has no format");
+  if (const std::string format = ParseText(json, "format"); format != kFormat) {
+    FailReading(format.starts_with("troupe-sharded-")
+                    ? "was written by another version of troupe, as " + QuoteText(format) +
+                          "; this one reads \"" + kFormat + "\""
+                    : std::string("expected format \"") + kFormat + "\", got " + QuoteText(format));
+  }
+  RequireKeys(json, "it",
+              {"format", "step", "steps", "configuration", "data", "files", "tensors", "sha256"});
+  CheckpointManifest manifest{.run = ParseRun(json), .files = {}, .tensors = {}};
+  const Json& files = json["files"];
   if (!files.is_array() || files.empty()) FailReading("files is not a list of files");
   std::set<std::string> names;
   for (const Json& item : files) {
@@ -96,19 +159,42 @@ CheckpointManifest ParseManifest(const std::string& text) {
     const std::string& name = manifest.files.back().name;
     if (!names.insert(name).second) FailReading("lists " + QuoteText(name) + " twice");
   }
-  CheckWhole(json);
+  if (!json["tensors"].is_object()) FailReading("tensors is not an object");
+  for (const auto& [name, tensor] : json["tensors"].items()) {
+    manifest.tensors.emplace(name, ParseTensor(tensor, manifest.files.size()));
+  }
+  CheckWhole(json, text);
   return manifest;
 }
 
 std::string FormatManifest(const CheckpointManifest& manifest) {
   Json files = Json::array();
   for (const CheckpointFile& file : manifest.files) {
-    files.push_back({{"name", file.name}, {"bytes", file.bytes}, {"sha256", file.sha256}});
+    files.push_back({{"name", file.name},
+                     {"process", file.process},
+                     {"bytes", file.bytes},
+                     {"sha256", file.sha256},
+                     {"header_sha256", file.header_sha256}});
   }
+  Json tensors = Json::object();
+  for (const auto& [name, tensor] : manifest.tensors) {
+    tensors[name] = {{"type", ToString(tensor.type)},
+                     {"shape", tensor.shape},
+                     {"digest", FormatDigest(tensor.digest)},
+                     {"files", tensor.files}};
+  }
+  const RunState& run = manifest.run;
   Json json = {{"format", kFormat},
-               {"step", manifest.step},
-               {"config", manifest.config_hash},
-               {"files", files}};
+               {"step", run.step},
+               {"steps", run.steps},
+               {"configuration", run.configuration},
+               {"data",
+                {{"place", run.data.place},
+                 {"group", run.data.group},
+                 {"rows", run.data.rows},
+                 {"digest", run.data.digest}}},
+               {"files", files},
+               {"tensors", tensors}};
   try {
     json["sha256"] = Sha256Of(json.dump(1));
     return json.dump(1) + "\n";
@@ -137,16 +223,31 @@ std::string ManifestPath(const std::string& folder) { return PathOf(folder, "man
 
 std::string ShardFileName(const ShardAddress& shard) { return ShardName(shard) + ".safetensors"; }
 
-CheckpointManifest MakeManifest(const std::string& folder, std::int64_t step,
-                                const std::string& config_hash,
-                                const std::vector<StoredShard>& shards) {
-  CheckpointManifest manifest{.step = step, .config_hash = config_hash, .files = {}};
-  for (const auto& [shard, sha256] : shards) {
-    const std::string name = ShardFileName(shard);
-    const std::string path = PathOf(folder, name);
-    const auto bytes = SizeOfFile(path);
-    if (!bytes) FailReading(path + ": not there, expected the checkpoint of " + ToString(shard));
-    manifest.files.push_back({.name = name, .bytes = *bytes, .sha256 = sha256});
+std::string StoredName(TensorKind kind, const std::string& name) {
+  return ToString(kind) + "/" + name;
+}
+
+CheckpointManifest MakeManifest(const RunState& run, const std::vector<WrittenShard>& shards) {
+  CheckpointManifest manifest{.run = run, .files = {}, .tensors = {}};
+  for (const WrittenShard& written : shards) {
+    const StoredShard& stored = written.stored;
+    for (const StoredTensor& piece : stored.tensors) {
+      const std::string name = StoredName(piece.kind, piece.name);
+      const SavedTensor empty{StoredTypeOf(piece.type), piece.shape, 0, {}};
+      SavedTensor& tensor = manifest.tensors.try_emplace(name, empty).first->second;
+      if (tensor.type != empty.type || tensor.shape != empty.shape) {
+        FailReading(ToString(written.shard) + ": tensor " + name + ": expected a piece of " +
+                    ToString(tensor.shape) + " of " + ToString(tensor.type) + ", got one of " +
+                    ToString(empty.shape) + " of " + ToString(empty.type));
+      }
+      tensor.digest += piece.digest;
+      tensor.files.push_back(manifest.files.size());
+    }
+    manifest.files.push_back({.name = ShardFileName(written.shard),
+                              .process = stored.process,
+                              .bytes = stored.bytes,
+                              .sha256 = stored.sha256,
+                              .header_sha256 = stored.header_sha256});
   }
   return manifest;
 }
@@ -190,15 +291,25 @@ std::optional<CheckpointManifest> ReadManifest(const std::string& folder) {
   }
 }
 
+CheckpointManifest RequireManifest(const std::string& folder) {
+  auto manifest = ReadManifest(folder);
+  if (!manifest) FailReading(folder + ": no manifest.json: not a complete checkpoint");
+  return *std::move(manifest);
+}
+
+std::optional<std::string> FaultOf(const std::string& folder, const CheckpointFile& file) {
+  const std::string path = PathOf(folder, file.name);
+  const auto bytes = SizeOfFile(path);
+  if (bytes == file.bytes) return std::nullopt;
+  std::string fault = path + ": ";
+  fault += bytes ? std::to_string(*bytes) + " bytes" : "not there";
+  return fault += ", expected " + std::to_string(file.bytes) + " bytes";
+}
+
 std::optional<std::string> FirstFault(const std::string& folder,
                                       const CheckpointManifest& manifest) {
   for (const CheckpointFile& file : manifest.files) {
-    const std::string path = PathOf(folder, file.name);
-    const auto bytes = SizeOfFile(path);
-    if (bytes == file.bytes) continue;
-    std::string fault = path + ": ";
-    fault += bytes ? std::to_string(*bytes) + " bytes" : "not there";
-    return fault += ", expected " + std::to_string(file.bytes) + " bytes";
+    if (auto fault = FaultOf(folder, file)) return fault;
   }
   return std::nullopt;
 }

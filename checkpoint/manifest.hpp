@@ -1,7 +1,11 @@
 // The manifest of a checkpoint: manifest.json, written last, after all shard files.
 //
-//   {"format": "troupe-sharded-2", "step": 120, "config": "HASH",
-//    "files": [{"name": "language.s0-dp0-cp0-tp0.safetensors", "bytes": 4096, "sha256": HEX}, ...],
+//   {"format": "troupe-sharded-3", "step": 120, "steps": 1000, "configuration": TOML,
+//    "data": {"place": 960, "group": 8, "rows": 600, "digest": HEX},
+//    "files": [{"name": "language.s0-dp0-cp0-tp0.safetensors", "process": "n0", "bytes": 4096,
+//               "sha256": HEX, "header_sha256": HEX}, ...],
+//    "tensors": {"parameter/language.norm.weight": {"type": "F32", "shape": [16],
+//                "digest": "0123456789abcdef", "files": [0, 3]}, ...},
 //    "sha256": HEX}
 //
 // The last sha256 is that of the manifest's text without this key, so a damaged manifest cannot
@@ -9,48 +13,74 @@
 // from an interrupted write.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "checkpoint/stored_type.hpp"
+#include "modules/data_position.hpp"
 #include "modules/stage_program.hpp"
+#include "modules/stored_state.hpp"
 
 namespace troupe {
 
-/// "language.s0-dp0-cp0-tp1". Does not contain the rank: a shard may be restored on another device.
+/// "language.s1-dp0-cp0-tp1". Does not contain the rank: a shard may be restored on another device.
 std::string ShardName(const ShardAddress& shard);
 /// The shard's file in a checkpoint's folder: "language.s0-dp0-cp0-tp1.safetensors".
 std::string ShardFileName(const ShardAddress& shard);
+
+/// "parameter/language.norm.weight".
+std::string StoredName(TensorKind kind, const std::string& name);
 
 /// FOLDER/manifest.json.
 std::string ManifestPath(const std::string& folder);
 
 struct CheckpointFile {
-  std::string name;  ///< within the folder
+  std::string name;     ///< within the folder
+  std::string process;  ///< that wrote it, on the disk of its node unless nodes share one
   std::uint64_t bytes = 0;
-  std::string sha256;  ///< of the whole file
+  std::string sha256;         ///< of the whole file
+  std::string header_sha256;  ///< of the bytes before its tensors
   friend bool operator==(const CheckpointFile&, const CheckpointFile&) = default;
 };
 
+/// A tensor of the state, whole.
+struct SavedTensor {
+  StoredType type = StoredType::kFloat32;
+  Shape shape;
+  std::uint64_t digest = 0;        ///< checkpoint/tensor_digest.hpp
+  std::vector<std::size_t> files;  ///< with pieces of it: places in `files`, ascending
+  friend bool operator==(const SavedTensor&, const SavedTensor&) = default;
+};
+
+/// The state of a run apart from its tensors.
+struct RunState {
+  std::int64_t step = 0;           ///< optimizer steps done
+  std::int64_t steps = 0;          ///< of the whole run, for the learning-rate schedule
+  std::string configuration = {};  ///< resolved, as TOML
+  DataPosition data = {};
+  friend bool operator==(const RunState&, const RunState&) = default;
+};
+
 struct CheckpointManifest {
-  std::int64_t step = 0;    ///< optimizer steps done
-  std::string config_hash;  ///< of the run's configuration; the reader decides if it must match
+  RunState run;
   std::vector<CheckpointFile> files;
+  std::map<std::string, SavedTensor> tensors = {};  ///< by StoredName
   friend bool operator==(const CheckpointManifest&, const CheckpointManifest&) = default;
 };
 
 /// A shard whose file has been written.
-struct StoredShard {
+struct WrittenShard {
   ShardAddress shard;
-  std::string sha256;  ///< returned by WriteShard
+  StoredShard stored;
 };
 
-/// The manifest of `folder`, which holds the files of all `shards`. Does not read the files. Throws
-/// std::runtime_error naming a missing file.
-CheckpointManifest MakeManifest(const std::string& folder, std::int64_t step,
-                                const std::string& config_hash,
-                                const std::vector<StoredShard>& shards);
+/// Returns the manifest of a checkpoint with the files of all `shards`. Reads no file. Throws
+/// std::runtime_error for shards that disagree about a tensor.
+CheckpointManifest MakeManifest(const RunState& run, const std::vector<WrittenShard>& shards);
 
 /// Flushes the directory entries of the folder and of its files, then writes FOLDER/manifest.json
 /// atomically. (WriteShard has flushed the bytes of the files.) Throws std::runtime_error for a
@@ -61,13 +91,16 @@ void WriteManifest(const std::string& folder, const CheckpointManifest& manifest
 /// the file, if it cannot be read, is not a manifest or was changed. Reads at most
 /// kMaxManifestBytes.
 std::optional<CheckpointManifest> ReadManifest(const std::string& folder);
+/// The same of a folder that must have one.
+CheckpointManifest RequireManifest(const std::string& folder);
 
-/// Enough for more than a hundred thousand files.
-inline constexpr std::uint64_t kMaxManifestBytes = 16ULL << 20;
+/// Enough for a hundred thousand files.
+inline constexpr std::uint64_t kMaxManifestBytes = 64ULL << 20;
 
 /// "FOLDER/a.safetensors: 12 bytes, expected 4096" for the first file that is missing or has
 /// another size; nothing if there is none. Checks only sizes.
 std::optional<std::string> FirstFault(const std::string& folder,
                                       const CheckpointManifest& manifest);
+std::optional<std::string> FaultOf(const std::string& folder, const CheckpointFile& file);
 
 }  // namespace troupe

@@ -67,8 +67,8 @@ std::optional<std::string> FaultOf(const Found& found) {
   try {
     const auto manifest = ReadManifest(found.folder);
     if (!manifest) return found.folder + ": no manifest.json: its writing was interrupted";
-    if (manifest->step != found.step) {
-      return found.folder + ": its manifest is of step " + std::to_string(manifest->step);
+    if (manifest->run.step != found.step) {
+      return found.folder + ": its manifest is of step " + std::to_string(manifest->run.step);
     }
     // Sizes first: reading them is cheaper than opening files.
     if (const auto fault = FirstFault(found.folder, *manifest)) return fault;
@@ -130,15 +130,24 @@ std::optional<std::string> NewestCheckpoint(
 }
 
 std::string DamagedFile(const std::string& checkpoint) {
-  const auto manifest = ReadManifest(checkpoint);
-  for (const CheckpointFile& file : manifest->files) {
+  const CheckpointManifest manifest = RequireManifest(checkpoint);
+  for (const CheckpointFile& file : manifest.files) {
     std::string path = checkpoint + "/" + file.name;
     if (Sha256OfFile(path) != file.sha256) return path;
   }
   return {};
 }
 
-void RemoveOldCheckpoints(const std::string& run_folder, std::int64_t keep) {
+std::vector<FoundCheckpoint> AllCheckpoints(const std::string& run_folder) {
+  std::vector<FoundCheckpoint> all;
+  for (const Found& found : AllFolders(run_folder)) {
+    all.push_back({found.step, found.folder, FaultOf(found).value_or("")});
+  }
+  return all;
+}
+
+void RemoveOldCheckpoints(const std::string& run_folder, std::int64_t keep,
+                          std::int64_t keep_every) {
   if (keep < 1) {
     throw std::invalid_argument("checkpoints to keep: expected at least 1, got " +
                                 std::to_string(keep));
@@ -146,7 +155,8 @@ void RemoveOldCheckpoints(const std::string& run_folder, std::int64_t keep) {
   std::int64_t num_complete = 0;
   for (const Found& found : AllFolders(run_folder)) {
     if (!FaultOf(found)) {
-      if (++num_complete > keep) Remove(found.folder);
+      const bool lasting = keep_every > 0 && found.step % keep_every == 0;
+      if (++num_complete > keep && !lasting) Remove(found.folder);
     } else if (num_complete > 0) {
       Remove(found.folder);
     }

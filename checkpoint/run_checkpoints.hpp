@@ -9,6 +9,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace troupe {
 
@@ -28,14 +29,24 @@ std::optional<std::string> NewestCheckpoint(
     const std::string& run_folder,
     const std::function<void(const std::string& line)>& skipped = [](const std::string&) {});
 
+struct FoundCheckpoint {
+  std::int64_t step = 0;
+  std::string folder;
+  std::string fault;  ///< why it is not complete; empty: it is
+};
+/// Returns the checkpoints of a run, newest first. Throws like NewestCheckpoint, but not for damage.
+std::vector<FoundCheckpoint> AllCheckpoints(const std::string& run_folder);
+
 /// Compares all files of a complete checkpoint with the sums in its manifest. Returns the path of the
 /// first that is damaged, "" if none is. Throws std::runtime_error if one cannot be read.
 std::string DamagedFile(const std::string& checkpoint);
 
-/// Removes all complete checkpoints except the newest `keep` (at least 1), and incomplete ones
+/// Removes all complete checkpoints except the newest `keep` (at least 1) and those of steps that
+/// `keep_every` divides (0: of none), and incomplete ones
 /// older than the newest complete one; newer ones may still be written. Removes the manifest of a
 /// checkpoint first and flushes that, so that a half-removed checkpoint never counts as complete.
 /// Throws std::runtime_error if a removal fails, std::invalid_argument for keep < 1.
-void RemoveOldCheckpoints(const std::string& run_folder, std::int64_t keep);
+void RemoveOldCheckpoints(const std::string& run_folder, std::int64_t keep,
+                          std::int64_t keep_every = 0);
 
 }  // namespace troupe

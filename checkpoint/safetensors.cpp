@@ -169,7 +169,7 @@ SafetensorsHeader ParseHeader(const std::string& json, std::uint64_t num_bytes) 
 }
 
 void WriteTensors(const std::string& path, std::vector<TensorToWrite> tensors,
-                  const Metadata& metadata, Sha256* sum) {
+                  const Metadata& metadata, WrittenFile* written) {
   SortAsStored(tensors);
   std::string header;
   try {
@@ -178,19 +178,27 @@ void WriteTensors(const std::string& path, std::vector<TensorToWrite> tensors,
     Fail(path, error.what());
   }
   ReplaceFile(path, [&](OutputFile& file) {
+    Sha256 sum;
+    Sha256 header_sum;
+    std::uint64_t count = 0;
     const ByteSink sink = [&](std::span<const std::byte> bytes) {
       file.Write(bytes);
-      if (sum) sum->Update(bytes);
+      count += bytes.size();
+      if (written) sum.Update(bytes);
     };
     const std::uint64_t length = header.size();
-    sink(std::as_bytes(std::span(&length, 1)));
-    sink(std::as_bytes(std::span(header)));
+    for (const auto bytes :
+         {std::as_bytes(std::span(&length, 1)), std::as_bytes(std::span(header))}) {
+      sink(bytes);
+      header_sum.Update(bytes);
+    }
     for (const TensorToWrite& tensor : tensors) WriteTensor(tensor, sink, path);
+    if (written) *written = {count, sum.Hex(), header_sum.Hex()};
   });
 }
 
 void WriteSafetensors(const std::string& path, const std::vector<NamedTensor>& tensors,
-                      const Metadata& metadata, Sha256* sum) {
+                      const Metadata& metadata, WrittenFile* written) {
   std::vector<TensorToWrite> all;
   for (const NamedTensor& tensor : tensors) {
     const Buffer& value = tensor.value;
@@ -200,7 +208,7 @@ void WriteSafetensors(const std::string& path, const std::vector<NamedTensor>& t
            sink(std::span<const std::byte>(value.data(), value.num_bytes()));
          }});
   }
-  WriteTensors(path, std::move(all), metadata, sum);
+  WriteTensors(path, std::move(all), metadata, written);
 }
 
 SafetensorsReader::SafetensorsReader(std::string path) : path_(std::move(path)) {
@@ -235,6 +243,10 @@ void SafetensorsReader::ReadHeader() {
   std::string json(length, '\0');
   ReadAt(sizeof(length), json.data(), json.size());
   data_begin_ = sizeof(length) + length;
+  Sha256 sum;
+  sum.Update(std::as_bytes(std::span(&length, 1)));
+  sum.Update(std::as_bytes(std::span(json)));
+  header_sha256_ = sum.Hex();
   try {
     header_ = ParseHeader(json, file_bytes - data_begin_);
   } catch (const std::runtime_error& error) {
@@ -250,6 +262,7 @@ void SafetensorsReader::ReadAt(std::uint64_t offset, void* data, std::size_t cou
     if (got < 0) Fail(path_, std::string("cannot read: ") + std::strerror(errno));
     if (got == 0) Fail(path_, "file has shrunk to " + std::to_string(offset) + " bytes");
     bytes += got;
+    bytes_read_ += static_cast<std::uint64_t>(got);
     count -= static_cast<std::size_t>(got);
     offset += static_cast<std::uint64_t>(got);
   }
@@ -265,9 +278,7 @@ const TensorEntry& SafetensorsReader::Entry(const std::string& name) const {
   return *entry;
 }
 
-Buffer SafetensorsReader::Read(const std::string& name) const {
-  return ReadEntry(Entry(name), nullptr);
-}
+Buffer SafetensorsReader::Read(const std::string& name) const { return ReadEntry(Entry(name)); }
 
 Buffer SafetensorsReader::ReadRows(const std::string& name, std::int64_t begin,
                                    std::int64_t end) const {
@@ -277,27 +288,47 @@ Buffer SafetensorsReader::ReadRows(const std::string& name, std::int64_t begin,
   part.end = part.begin + static_cast<std::uint64_t>(end) * row_bytes;
   part.begin += static_cast<std::uint64_t>(begin) * row_bytes;
   part.shape[0] = end - begin;
-  return ReadEntry(part, nullptr);
+  return ReadEntry(part);
 }
 
-Buffer SafetensorsReader::ReadEntry(const TensorEntry& entry, Sha256* sum) const {
+void SafetensorsReader::ReadPart(const TensorEntry& entry, const PartToRead& part) const {
+  if (NumElements(part.shape) == 0) return;
+  // The longest run of elements that are neighbours in the file and in memory.
+  std::size_t outer = part.shape.size();
+  std::int64_t run = 1;
+  while (outer > 0) {
+    --outer;
+    run *= part.shape[outer];
+    if (part.shape[outer] != entry.shape[outer] || part.shape[outer] != part.whole[outer]) break;
+  }
+  const std::size_t size = SizeOf(entry.type);
+  const auto place = [&](const std::vector<std::int64_t>& first, const Shape& shape,
+                         std::int64_t number) {
+    std::int64_t at = 0;
+    std::int64_t stride = 1;
+    for (std::size_t d = shape.size(); d-- > 0;) {
+      const std::int64_t index = d >= outer ? 0 : number % part.shape[d];
+      if (d < outer) number /= part.shape[d];
+      at += (first[d] + index) * stride;
+      stride *= shape[d];
+    }
+    return static_cast<std::uint64_t>(at) * size;
+  };
+  for (std::int64_t number = 0; number < NumElements(part.shape) / run; ++number) {
+    ReadAt(data_begin_ + entry.begin + place(part.offsets, entry.shape, number),
+           part.data + place(part.to, part.whole, number), static_cast<std::size_t>(run) * size);
+  }
+}
+
+Buffer SafetensorsReader::ReadEntry(const TensorEntry& entry) const {
   Buffer loaded = Buffer::Allocate(entry.shape, LoadedTypeOf(entry.type));
   const std::size_t num_bytes = entry.end - entry.begin;
   const bool as_stored = SizeOf(entry.type) == SizeOf(loaded.dtype());
   std::vector<std::byte> stored(as_stored ? 0 : num_bytes);
   std::byte* const bytes = as_stored ? loaded.data() : stored.data();
   ReadAt(data_begin_ + entry.begin, bytes, num_bytes);
-  if (sum) sum->Update({bytes, num_bytes});
   if (!as_stored) Widen(entry.type, bytes, num_bytes / SizeOf(entry.type), loaded.data());
   return loaded;
-}
-
-void SafetensorsReader::ReadAll(Sha256& sum,
-                                const std::function<void(const TensorEntry&, Buffer)>& take) const {
-  std::vector<std::byte> header(data_begin_);
-  ReadAt(0, header.data(), header.size());
-  sum.Update(header);
-  for (const TensorEntry& entry : entries()) take(entry, ReadEntry(entry, &sum));
 }
 
 TensorFile ReadSafetensorsFile(const std::string& path) {

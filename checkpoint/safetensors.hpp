@@ -5,6 +5,7 @@
 //   the rest  the tensors; offsets count from here, and they cover it without gap or overlap
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -13,7 +14,6 @@
 #include <vector>
 
 #include "checkpoint/tensor_file.hpp"
-#include "files/sha256.hpp"
 #include "transport/buffer.hpp"
 
 namespace troupe {
@@ -49,18 +49,35 @@ struct TensorToWrite {
   std::function<void(const ByteSink& sink)> write;
 };
 
+/// The bytes of a file that has been written.
+struct WrittenFile {
+  std::uint64_t bytes = 0;
+  std::string sha256;
+  std::string header_sha256;  ///< of those before the tensors
+};
+
 /// Writes `tensors` to `path`, atomically (ReplaceFile): the file is the old one or the new one,
 /// never a part. Tensors are sorted by element size, largest first, then by name, so that each is
-/// aligned and the same tensors give the same bytes. `metadata` is added to {"format": "pt"}. Every
-/// byte of the file is added to `sum`, unless it is null.
+/// aligned and the same tensors give the same bytes. `metadata` is added to {"format": "pt"}. Fills
+/// in `written`, unless it is null.
 /// Throws std::runtime_error, naming the path: a name used twice or reserved or not UTF-8, a tensor
 /// without value or with another number of bytes, a full or failing disk. Exceptions of
 /// TensorToWrite::write pass through.
 void WriteTensors(const std::string& path, std::vector<TensorToWrite> tensors,
-                  const Metadata& metadata = {}, Sha256* sum = nullptr);
+                  const Metadata& metadata = {}, WrittenFile* written = nullptr);
 /// The same for tensors in memory.
 void WriteSafetensors(const std::string& path, const std::vector<NamedTensor>& tensors,
-                      const Metadata& metadata = {}, Sha256* sum = nullptr);
+                      const Metadata& metadata = {}, WrittenFile* written = nullptr);
+
+/// A rectangle of a tensor, and where it goes in memory: `offsets` and `shape` in the tensor of the
+/// file, `to` in a tensor of shape `whole` at `data`. All have as many dimensions as the tensor.
+struct PartToRead {
+  std::vector<std::int64_t> offsets;
+  Shape shape;
+  std::vector<std::int64_t> to;
+  Shape whole;
+  std::byte* data = nullptr;
+};
 
 /// A file open for reading, with a checked header. Read may be called on any thread.
 class SafetensorsReader {
@@ -76,6 +93,10 @@ class SafetensorsReader {
   const Metadata& metadata() const { return header_.metadata; }
   /// Bytes of the file before offset 0.
   std::uint64_t data_begin() const { return data_begin_; }
+  /// The digest of these bytes.
+  const std::string& header_sha256() const { return header_sha256_; }
+  /// Bytes of the file that have been read so far.
+  std::uint64_t bytes_read() const { return bytes_read_; }
   /// In the order of their bytes, which count from data_begin().
   const std::vector<TensorEntry>& entries() const { return header_.entries; }
   /// Null if there is no such tensor.
@@ -86,18 +107,14 @@ class SafetensorsReader {
   Buffer Read(const std::string& name) const;
   /// The same of rows [begin, end) of dimension 0, which it has.
   Buffer ReadRows(const std::string& name, std::int64_t begin, std::int64_t end) const;
-
-  /// Reads the whole file once, the header again included. Adds every byte to `sum` and passes
-  /// every tensor, in the order of their bytes, to `take`. Throws like Read; exceptions of `take`
-  /// pass through.
-  void ReadAll(Sha256& sum, const std::function<void(const TensorEntry&, Buffer)>& take) const;
+  /// Reads the bytes of a part as they are stored, and no others.
+  void ReadPart(const TensorEntry& entry, const PartToRead& part) const;
 
  private:
   void ReadHeader();
   const TensorEntry& Entry(const std::string& name) const;
-  /// Reads what `entry` says, which may be a part of a tensor. Adds the stored bytes to `sum`, unless
-  /// it is null.
-  Buffer ReadEntry(const TensorEntry& entry, Sha256* sum) const;
+  /// Reads what `entry` says, which may be a part of a tensor.
+  Buffer ReadEntry(const TensorEntry& entry) const;
   /// Fills [data, data + count) from byte `offset` of the file on.
   void ReadAt(std::uint64_t offset, void* data, std::size_t count) const;
 
@@ -105,6 +122,8 @@ class SafetensorsReader {
   int file_ = -1;
   std::uint64_t data_begin_ = 0;  ///< position in the file of offset 0
   SafetensorsHeader header_;
+  std::string header_sha256_;
+  mutable std::atomic<std::uint64_t> bytes_read_ = 0;
 };
 
 /// Reads the header alone. Throws like SafetensorsReader.

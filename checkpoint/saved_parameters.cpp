@@ -13,12 +13,11 @@
 namespace troupe {
 
 SavedParameters SavedParameters::OfCheckpoint(const std::string& folder) {
-  const auto manifest = ReadManifest(folder);
-  if (!manifest) throw std::runtime_error(folder + ": expected a complete checkpoint, found none");
+  const CheckpointManifest manifest = RequireManifest(folder);
   SavedParameters saved;
-  saved.steps_ = manifest->step;
-  for (const CheckpointFile& file : manifest->files) {
-    saved.files_.push_back(OpenShardFile(folder, manifest->step, file));
+  saved.steps_ = manifest.run.step;
+  for (const CheckpointFile& file : manifest.files) {
+    saved.files_.push_back(OpenShardFile(folder, manifest.run.step, file));
     saved.AddShard(*saved.files_.back());
   }
   saved.CheckCovered();

@@ -10,9 +10,9 @@
 // "shard" and "step" in the metadata ("language.s0-dp0-cp0-tp1", "120") identify the file, so that
 // a header of another step or shard is recognized before the rest is read.
 //
-// While it reads its own file, a shard checks the SHA-256. It does not check those of other files:
-// all shards of a job finish reading before any continues, so the owner has checked each copied
-// piece.
+// A shard of any layout reads the parts that it holds from whichever files have them. Headers are
+// compared with the manifest when files are opened, values by the digests of whole tensors, to which
+// all shards of the job contribute (CheckDigests).
 #pragma once
 
 #include <cstdint>
@@ -27,24 +27,28 @@
 
 namespace troupe {
 
-/// Writes the shard's file into `folder`, which it creates if necessary, and returns the SHA-256 of
-/// its bytes. `step` is the number of completed optimizer steps. The file gets its name when its
+/// Writes the shard's file into `folder`, which it creates if necessary. `step` is the number of completed optimizer steps. The file gets its name when its
 /// bytes are on the disk; a shard that owns nothing writes an empty file. Reads the program's
 /// memory: no pass or update may run at the same time. Throws std::runtime_error, path and reason.
-std::string WriteShard(const StageProgram& program, const ShardAddress& shard,
+StoredShard WriteShard(const StageProgram& program, const ShardAddress& shard,
                        const std::string& folder, std::int64_t step);
 
-/// Restores every piece of `program`: owned pieces from the shard's own file, the others from their
-/// owners' files. `folder` must be visible with all files of its manifest. The whole layout is
-/// checked before the program changes. Needs memory for a copy of one kind of tensors at a time,
-/// and for tensors with wider types than the rest.
+/// Restores every piece of `program`, or of its trained state, from a checkpoint of any layout and
+/// precision. A tensor that the checkpoint lacks keeps its values if its module is in
+/// `order.fresh`. All is found before the program changes. Needs memory for a copy of one kind of
+/// tensors at a time, and for tensors with wider types than the rest. The caller must pass the
+/// results of all shards of the job to CheckDigests before it goes on.
 ///
-/// Throws std::runtime_error, one line: a missing or damaged manifest; a file that differs from the
-/// manifest or is not a safetensors file; a piece that is missing or has another shape, type or
-/// offset (with tensor, file, expected and actual value). For a file of another step or with a
-/// wrong SHA-256 the line includes the next step. After that, or after a disk failure halfway, the
-/// program holds a mixture and must not be used.
-void ReadShard(StageProgram& program, const ShardAddress& shard, const std::string& folder);
+/// Throws std::runtime_error, one line: a missing or damaged manifest; a file that differs from it or
+/// is not a safetensors file; a tensor that is missing or has another shape (with tensor, expected
+/// and actual shape). For a damaged header the line includes the next step. After a disk failure
+/// halfway, the program holds a mixture and must not be used.
+LoadedShard ReadShard(StageProgram& program, const ShardAddress& shard, const LoadOrder& order);
+
+/// Compares what all shards of a job have read with the manifest of `folder`. Throws FailureError of
+/// kind kDamaged, which names a tensor whose values are not those that were written and says how to
+/// go on.
+void CheckDigests(const std::string& folder, const std::vector<StoredTensor>& read);
 
 /// A tensor of a shard's file, as its name and metadata say.
 struct StoredPlace {
@@ -59,7 +63,7 @@ struct StoredPlace {
 std::optional<StoredPlace> ParseStoredPlace(const SafetensorsReader& file,
                                             const std::string& stored_name);
 
-/// Opens `file` in `folder`, reads its header and checks header and size. Throws
+/// Opens `file` in `folder`, reads its header and compares size and header with the manifest. Throws
 /// std::runtime_error, one line that names the file.
 std::shared_ptr<const SafetensorsReader> OpenShardFile(const std::string& folder, std::int64_t step,
                                                        const CheckpointFile& file);

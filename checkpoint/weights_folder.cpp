@@ -12,6 +12,7 @@
 
 #include "checkpoint/safetensors.hpp"
 #include "checkpoint/torch_file.hpp"
+#include "checkpoint/weights_run.hpp"
 #include "files/sha256.hpp"
 #include "files/strict_json.hpp"
 #include "files/text_file.hpp"
@@ -184,6 +185,10 @@ void WeightsFolder::Read(const std::string& name, const TensorPiece& piece, bool
 
 namespace {
 
+bool StartsFromFolder(const std::optional<std::string>& weights) {
+  return weights && !HuggingFaceFolder(*weights).empty();
+}
+
 /// The place of a parameter in a folder.
 struct ForeignTensor {
   const WeightsFolder& folder;
@@ -199,7 +204,7 @@ class Folders {
       if (spec.from_folder) in_folders_.insert(name);
     }
     for (const EdgeConfig& edge : config.edges) {
-      if (!HasNewline(config, edge) || !edge.through->weights) continue;
+      if (!HasNewline(config, edge) || !StartsFromFolder(edge.through->weights)) continue;
       const WeightsFolder& folder = Open(*edge.through->weights);
       if (NewlineIn(folder) || IsLlavaNext(folder.folder())) {
         in_folders_.insert(NewlineName(edge));
@@ -301,6 +306,8 @@ void CheckWeights(const Config& config) {
         found->folder.Require(found->name, spec.shape, name, found->may_grow);
       }
     }
+    WeightsRuns runs(config);
+    for (const auto& [name, spec] : AllParameters(config)) runs.Require(name, spec.shape);
   } catch (const ModelFolderError&) {
     throw;
   } catch (const std::runtime_error& error) {
@@ -312,7 +319,7 @@ std::vector<std::string> RandomNewlines(const Config& config) {
   Folders folders(config);
   std::vector<std::string> names;
   for (const EdgeConfig& edge : config.edges) {
-    const bool starts = HasNewline(config, edge) && edge.through->weights;
+    const bool starts = HasNewline(config, edge) && StartsFromFolder(edge.through->weights);
     if (starts && !folders.Find(NewlineName(edge))) names.push_back(NewlineName(edge));
   }
   return names;
@@ -354,6 +361,8 @@ void ReadWeights(const Config& config, const std::vector<TensorPiece>& pieces) {
       found->folder.Read(found->name, piece, found->may_grow);
     }
   }
+  WeightsRuns runs(config);
+  for (const TensorPiece& piece : pieces) runs.Read(piece);
 }
 
 }  // namespace troupe

@@ -68,7 +68,7 @@ void CheckWeights(const Config& config);
 /// folder, by name. Throws like WeightsFolder.
 std::vector<std::string> RandomNewlines(const Config& config);
 
-/// Fills the values of those `pieces` whose module starts from a folder. Throws like WeightsFolder,
+/// Fills the values of those `pieces` whose module starts from a folder or a run. Throws like WeightsFolder,
 /// and for a folder in which no tensors of the module's kind are found.
 void ReadWeights(const Config& config, const std::vector<TensorPiece>& pieces);
 
@@ -77,7 +77,7 @@ void ReadWeights(const Config& config, const std::vector<TensorPiece>& pieces);
 /// A folder that cannot be used has no line: CheckWeights reports it.
 std::string WeightsDigests(const Config& config);
 
-/// Whether any module starts from a folder.
+/// Whether any module starts from a folder or a run.
 bool ReadsWeights(const Config& config);
 
 }  // namespace troupe

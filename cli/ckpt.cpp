@@ -8,7 +8,7 @@
 
 #include "checkpoint/folder_facts.hpp"
 #include "checkpoint/manifest.hpp"
-#include "checkpoint/saved_parameters.hpp"
+#include "cli/checkpoints.hpp"
 #include "cli/commands.hpp"
 #include "kinds/foreign.hpp"
 #include "layout/text.hpp"
@@ -74,23 +74,11 @@ int InspectFolder(const std::string& folder) {
   return good ? kExitDone : kExitFailed;
 }
 
-int InspectCheckpoint(const std::string& folder, const CheckpointManifest& manifest) {
-  SavedParameters::OfCheckpoint(folder);  // checks it
-  std::uint64_t bytes = 0;
-  for (const CheckpointFile& file : manifest.files) bytes += file.bytes;
-  std::cout << folder << ": a checkpoint after " << Counted(manifest.step, "step") << ", "
-            << Counted(std::ssize(manifest.files), "file") << ", " << Bytes(bytes) << '\n';
-  for (const CheckpointFile& file : manifest.files) {
-    std::cout << "  " << file.name << "  " << Bytes(file.bytes) << '\n';
-  }
-  return kExitDone;
-}
-
 int InspectAny(const std::string& folder) {
   if (!std::filesystem::is_directory(folder)) {
     throw ModelFolderError(folder + ": expected a folder, found none");
   }
-  if (const auto manifest = ReadManifest(folder)) return InspectCheckpoint(folder, *manifest);
+  if (ReadManifest(folder)) return InspectCheckpoint(folder);
   return InspectFolder(folder);
 }
 
@@ -98,15 +86,17 @@ int InspectAny(const std::string& folder) {
 
 void AddCkpt(CLI::App& app, Command& command) {
   auto* ckpt = app.add_subcommand("ckpt",
-                                  "Look into folders of weights.\n"
+                                  "Look into folders of weights, and into checkpoints, also while\n"
+                                  "the job runs that writes them.\n"
                                   "Exit code: 0 done, 1 something is wrong, 2 wrong arguments.");
   ckpt->require_subcommand(1);
+  AddCheckpointVerbs(*ckpt, command);
   auto* verb = ckpt->add_subcommand(
       "inspect",
       "Print what a Hugging Face folder holds: modules, the names of their tensors, counts and\n"
       "types, the keys that config.json leaves out with the values that replace them, and\n"
-      "tensors that are missing or unknown. Of a checkpoint, its step and files. Reads headers\n"
-      "only.\n"
+      "tensors that are missing or unknown. Of a checkpoint, its step, its place in the data,\n"
+      "modules and files. Reads headers only.\n"
       "Exit code: 0 it can be used, 1 something is missing or not supported, 2 wrong arguments.");
   auto folder = std::make_shared<std::string>();
   verb->add_option("DIR", *folder, "a Hugging Face folder, or RUN/checkpoints/step-N")->required();

@@ -19,17 +19,34 @@ void AddLocalArguments(CLI::App& app, ClusterArguments& arguments) {
       ->check(CLI::Range(1, 256));
 }
 
-void AddResumeArgument(CLI::App& app, ClusterArguments& arguments) {
+void AddResumeArguments(CLI::App& app, ClusterArguments& arguments) {
+  const auto not_empty = [](const std::string& path) {
+    return path.empty() ? std::string("expected a run directory, got \"\"") : std::string();
+  };
   app.add_option("--resume", arguments.resume,
                  "resume this run after its newest checkpoint, in its directory; runs/latest or\n"
-                 "NAME for the newest runs/NAME-TIME. Without CONFIG with the run's own. Model\n"
-                 "and layouts must be the same; ranks and resources may differ, and with --set\n"
-                 "the optimizer (docs/cli.md)")
+                 "NAME for the newest runs/NAME-TIME. Without CONFIG with the run's own. Layouts,\n"
+                 "placements, ranks, precision and resources may differ, and with --set the\n"
+                 "optimizer (docs/cli.md)")
       ->type_name("RUN_DIRECTORY")
       ->transform(FindRun)
-      ->check([](const std::string& path) {
-        return path.empty() ? std::string("expected a run directory, got \"\"") : std::string();
-      });
+      ->check(not_empty);
+  app.add_option("--from", arguments.from,
+                 "begin a new run with the whole state of this one: parameters, moments, step and\n"
+                 "place in the data")
+      ->type_name("RUN_DIRECTORY")
+      ->transform(FindRun)
+      ->check(not_empty);
+  app.add_option("--from-step", arguments.from_step,
+                 "with --from: from the checkpoint after this step instead of the newest")
+      ->type_name("STEP");
+  app.add_option("--accept", arguments.accept,
+                 "with --resume and --from: modules and projectors that may be new, left out,\n"
+                 "frozen, trained or other than before, and \"data\" for other samples or another\n"
+                 "order of them, from its beginning")
+      ->type_name("NAME,...")
+      ->delimiter(',')
+      ->allow_extra_args(false);
 }
 
 /// Adds --plant-fault, which is for tests and hidden from help.
@@ -63,7 +80,7 @@ void AddTrain(CLI::App& app, Command& command) {
   AddConfigArguments(*verb, arguments->work.config, false);
   AddFaults(*verb, arguments->work.faults);
   AddLocalArguments(*verb, *arguments);
-  AddResumeArgument(*verb, *arguments);
+  AddResumeArguments(*verb, *arguments);
   verb->add_option("--restarts", arguments->restarts,
                    "with --local: times to restart, from the newest checkpoint, when a\n"
                    "process is lost")
@@ -109,7 +126,7 @@ void AddNode(CLI::App& app, Command& command) {
   verb->add_option("--join", arguments->member.join, "where node 0 listens")
       ->type_name("HOST:PORT");
   AddMemberArguments(*verb, arguments->member);
-  AddResumeArgument(*verb, *arguments);
+  AddResumeArguments(*verb, *arguments);
   verb->add_option("--restarts", arguments->restarts,
                    "times to restart, from the newest checkpoint, when a process is lost; the\n"
                    "same on every node")
@@ -121,6 +138,7 @@ void AddNode(CLI::App& app, Command& command) {
   // Hidden: passed by a launcher.
   verb->add_option("--attempt", arguments->attempt)->group("");
   verb->add_option("--into", arguments->into)->group("");
+  verb->add_option("--start", arguments->start)->group("");
   SetCommand(*verb, command, [arguments] { return RunNodeOfJob(*arguments); });
 }
 

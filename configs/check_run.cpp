@@ -191,7 +191,8 @@ std::vector<ConfigError> Remarks(const Config& config, const Origins& origins) {
   AddColocatedOnly(config, add);
   AddUnused(config, add);
   for (const ModuleConfig& module : config.modules) {
-    if (!module.weights || !module.model->text() || config.data.tokenizer != "bytes") continue;
+    const bool of_folder = module.weights && !HuggingFaceFolder(*module.weights).empty();
+    if (!of_folder || !module.model->text() || config.data.tokenizer != "bytes") continue;
     add(KeyOf(module, "weights"),
         "no published model was trained on the tokens of data.tokenizer "
         "= \"bytes\"");

@@ -80,6 +80,11 @@ std::string HuggingFaceFolder(std::string_view value) {
   return std::string(value.substr(kHuggingFace.size()));
 }
 
+std::string WeightsRun(std::string_view weights) {
+  if (!weights.starts_with(kRunWeights)) return {};
+  return std::string(weights.substr(kRunWeights.size()));
+}
+
 std::string SentencePieceFile(std::string_view tokenizer) {
   if (!tokenizer.starts_with(kSentencePiece)) return "";
   return std::string(tokenizer.substr(kSentencePiece.size()));

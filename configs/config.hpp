@@ -113,6 +113,7 @@ struct CheckpointConfig {
   std::int64_t every = 0;       ///< steps between checkpoints; 0 = none by steps
   double every_minutes = 10.0;  ///< the same by time; 0 = none by time
   std::int64_t keep = 2;        ///< number of newest checkpoints to keep
+  std::int64_t keep_every = 0;  ///< keep those of steps that it divides, too; 0 = none
 
   /// Returns whether the run writes checkpoints before its end.
   bool periodic() const { return every > 0 || every_minutes > 0; }
@@ -323,6 +324,10 @@ std::string SentencePieceFile(std::string_view tokenizer);
 inline constexpr std::string_view kHuggingFace = "hf:";
 /// Returns the folder that `value` names, "" if it names none.
 std::string HuggingFaceFolder(std::string_view value);
+/// The beginning of `weights` that names a run.
+inline constexpr std::string_view kRunWeights = "run:";
+/// Returns the directory of the run, or of its checkpoint, that `weights` names, "" if it names none.
+std::string WeightsRun(std::string_view weights);
 
 /// A whole model to start from. It stands for `weights` of the modules and projectors that state
 /// none.

@@ -36,6 +36,9 @@ static std::string WithPath(ValueType form, const std::string& value, Change cha
   if (may_be_folder && !HuggingFaceFolder(value).empty()) {
     return std::string(kHuggingFace) + change(HuggingFaceFolder(value));
   }
+  if (form == ValueType::kWeights && !WeightsRun(value).empty()) {
+    return std::string(kRunWeights) + change(WeightsRun(value));
+  }
   return value;
 }
 

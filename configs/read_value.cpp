@@ -404,9 +404,10 @@ static Refused ReadBoolean(const KeySpec& key, const TomlValue& value, const Slo
 }
 
 static Refused ReadWeights(const KeySpec& key, const TomlValue& value, const Slot& slot) {
-  if (!value.Is(Kind::kString) || HuggingFaceFolder(value.string).empty()) {
-    return Refuse(key, value);
-  }
+  const bool named =
+      value.Is(Kind::kString) && (!HuggingFaceFolder(value.string).empty() ||
+                                  (key.table != "model" && !WeightsRun(value.string).empty()));
+  if (!named) return Refuse(key, value);
   return ReadText(key, value, slot);
 }
 
@@ -428,7 +429,7 @@ constexpr auto kForms = std::to_array<ValueForm>({
     {ReadText, "a string"},
     {ReadText, "a file"},
     {ReadText, "\"bytes\" or \"sentencepiece:FILE\""},
-    {ReadWeights, "\"hf:DIR\""},
+    {ReadWeights, ""},
     {ReadWord, ""},
     {ReadWords, ""},
     {ReadWords, ""},
@@ -454,6 +455,9 @@ std::string Expected(const KeySpec& key) {
   if (key.type == ValueType::kWords) return "a list of " + Alternatives(key.words);
   if (key.type == ValueType::kSomeWords) {
     return Quoted(std::string(kNoWord)) + ", or one or a list of " + Alternatives(key.words);
+  }
+  if (key.type == ValueType::kWeights) {
+    return key.table == "model" ? "\"hf:DIR\"" : "\"hf:DIR\" or \"run:DIR\"";
   }
   const std::string expected = FormOf(key).expected;
   return expected.empty() ? ExpectedNumber(key) : expected;

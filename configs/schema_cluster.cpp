@@ -87,8 +87,9 @@ std::vector<KeySpec> ClusterKeys() {  // NOLINT(readability-function-size): a ta
         "Time between checkpoints: the first step that ends this long after the newest one writes "
         "another. 0 = off. `every` works at the same time; with both 0 a run writes one only when "
         "it is interrupted."},
-       {"keep", &CheckpointConfig::keep, kCount, Unit{"checkpoints"},
-        "Newest ones that are kept."}});
+       {"keep", &CheckpointConfig::keep, kCount, Unit{"checkpoints"}, "Newest ones that are kept."},
+       {"keep_every", &CheckpointConfig::keep_every, kCountOrNone, kAddedLater, Unit{"steps"},
+        "Checkpoints of steps that it divides are kept, too; 0 = none."}});
   return keys;
 }
 

@@ -31,7 +31,7 @@ static void AddLayoutKeys(std::vector<KeySpec>& keys) {
   using enum KeyRole;
   // Greater ones soon make gradients overflow float32.
   static constexpr Range kCoefficient{.low = 0, .high = 1e6};
-  Add(keys, {"modules.*.layout"},
+  Add(keys, {.table = "modules.*.layout", .role = kLayout},
       {{"tp", &Layout::tp, Range{1, kMaxRanks}, "Tensor parallel: parts of every layer."},
        {"cp", &Layout::cp, Range{1, kMaxRanks},
         "Context parallel: parts of a sample's tokens, or of an image's patches."},
@@ -78,17 +78,20 @@ std::vector<KeySpec> ModuleKeys() {
         "\"hf:DIR\": it starts from the tensors in this Hugging Face folder (docs/models.md), "
         "whose config.json gives `kind` and all keys of the kind that are not stated here; those "
         "of "
-        "images are in preprocessor_config.json. Unless given, from random values."},
+        "images are in preprocessor_config.json. \"run:DIR\": from the parameters of the module of "
+        "the "
+        "same name in this run, or in a checkpoint of one; it has to state the same keys. Unless "
+        "given, from random values."},
        {"ranks", &ModuleConfig::ranks, kRanks, kPlacement, kExecution,
         "The devices it runs on, in this order: \"4-7\", \"0-2,5\" or a list. Required unless "
         "`inline_in` is given."},
-       {"axis_order", &ModuleConfig::axis_order, kAxes, kPlacement,
+       {"axis_order", &ModuleConfig::axis_order, kAxes, kPlacement, kLayout,
         "Which direction of the layout varies fastest along `ranks`, first to last."},
-       {"inline_in", &ModuleConfig::inline_in, reads_field,
+       {"inline_in", &ModuleConfig::inline_in, reads_field, kLayout,
         "The language model in whose first stage it runs, with that module's layout. Clears "
         "inherited ranks and layout."},
        {"layers_per_stage", &ModuleConfig::layers_per_stage, has_layers, kStages, kPlacement,
-        Unit{"layers"},
+        Unit{"layers"}, kLayout,
         "Layers of each pipeline stage; with feature_layer, the layers up to it are counted."},
        {"frozen", &ModuleConfig::frozen, "Whether its parameters stay as they are."},
        {"recompute", &ModuleConfig::recompute, has_layers, kLayerPartWords, kSomeWords, kExecution,
@@ -134,9 +137,9 @@ std::vector<KeySpec> ModuleKeys() {
   AddOverrideKeys(keys, "modules.*.optimizer");
   Add(keys, {"modules.*.optimizer"},
       {{"shard", &OptimizerOverride::shard, Words{"none", "data"}, Otherwise{"as in `[optimizer]`"},
-        "As in `[optimizer]`."},
+        kLayout, "As in `[optimizer]`."},
        {"instances", &OptimizerOverride::instances, kCount, Otherwise{"as in `[optimizer]`"},
-        "As in `[optimizer]`."}});
+        kLayout, "As in `[optimizer]`."}});
   return keys;
 }
 
@@ -168,7 +171,7 @@ std::vector<KeySpec> EdgeKeys() {
         "LayerNorm precedes the two layers."},
        {"weights", &ProjectorConfig::weights, kWeights, kExecution,
         "\"hf:DIR\": it starts from the projector in this Hugging Face folder of a whole LLaVA. "
-        "Unless given, from random values."},
+        "\"run:DIR\": from that of the same edge in this run. Unless given, from random values."},
        {"hidden", &ProjectorConfig::hidden, kCountOrNone,
         "Width between two linear layers; a multiple of tp of the module it runs on. Only "
         "\"linear\" has none."},

@@ -70,20 +70,20 @@ std::vector<KeySpec> RunKeys() {  // NOLINT(readability-function-size): a table
         "Steps between evaluations on the held-out samples; 0 = before the first step and after "
         "the last one only."}});
   Add(keys, {"schedule"},
-      {{"kind", &ScheduleConfig::kind, kScheduleWords,
+      {{"kind", &ScheduleConfig::kind, kScheduleWords, kLayout,
         "The rule by which a stage picks its next pass (docs/schedules.md). `interleaved` and "
         "`csv` order the module that feeds no other; what feeds it follows 1f1b."},
-       {"chunks", &ScheduleConfig::chunks, Range{0, 1024}, Unit{"stages"},
+       {"chunks", &ScheduleConfig::chunks, Range{0, 1024}, Unit{"stages"}, kLayout,
         "interleaved, csv: pipeline stages on each rank of the ordered module; 0 = 2 for "
         "interleaved, 1 for csv."},
-       {"file", &ScheduleConfig::file, kPath,
+       {"file", &ScheduleConfig::file, kPath, kLayout,
         "csv: the order of every rank, in the grammar of PyTorch's pipelining."},
        // The place of each sample is computed before the job starts.
        {"micro_batch_size", &ScheduleConfig::micro_batch_size, Range{1, 1'000'000}, Unit{"samples"},
-        "Samples in one microbatch, for each replica of the language model."},
+        kLayout, "Samples in one microbatch, for each replica of the language model."},
        // Schedules are simulated before the job starts.
        {"microbatches", &ScheduleConfig::microbatches, Range{1, 100'000}, Unit{"microbatches"},
-        Otherwise{"from `global_batch`, else 1"},
+        kLayout, Otherwise{"from `global_batch`, else 1"},
         "Microbatches in one step. The global batch is micro_batch_size * microbatches * dp of the "
         "language model."},
        {"global_batch", GlobalBatchSlot, kInteger, kCount, Unit{"samples"},
@@ -91,7 +91,7 @@ std::vector<KeySpec> RunKeys() {  // NOLINT(readability-function-size): a table
         "Samples in one step, in place of `microbatches`, which follow: a multiple of "
         "micro_batch_size * dp of the language model. It clears inherited `microbatches`, and they "
         "clear it; both in one file have to agree."},
-       {"window", &ScheduleConfig::window, kWindow, Unit{"microbatches"},
+       {"window", &ScheduleConfig::window, kWindow, Unit{"microbatches"}, kLayout,
         "Colocated edges: microbatches in one pass of the encoder, \"step\" for all of them; at "
         "most `microbatches`."},
        {"context_exchange", &ScheduleConfig::context_exchange, Words{"ring", "gather"}, kRounding,
@@ -128,10 +128,10 @@ std::vector<KeySpec> RunKeys() {  // NOLINT(readability-function-size): a table
         "embeddings of tokens and positions."},
        {"clip_norm", &OptimizerConfig::clip_norm, kNotNegative, kTuning,
         "Largest norm of all gradients together; 0 = no clipping."},
-       {"shard", &OptimizerConfig::shard, Words{"none", "data"},
+       {"shard", &OptimizerConfig::shard, Words{"none", "data"}, kLayout,
         "Which replicas hold the moments, and with bfloat16 the masters. \"none\": all of them; "
         "\"data\": those of one instance divide them (ZeRO-1, docs/parallelism.md)."},
-       {"instances", &OptimizerConfig::instances, kCount,
+       {"instances", &OptimizerConfig::instances, kCount, kLayout,
         "With `shard` = \"data\": groups of replicas that each hold one full set of moments; "
         "divides dp*cp."}});
   Add(keys, {"data"},

@@ -8,16 +8,21 @@ namespace troupe {
 /// Number of hexadecimal digits to show, enough to distinguish files.
 static constexpr std::size_t kShownDigits = 16;
 
+static std::string DigestOf(const std::string& path) {
+  if (path.empty()) return "";
+  try {
+    return Sha256OfFile(path).substr(0, kShownDigits);
+  } catch (const FileError&) {  // the code that opens the file reports it
+    return "";
+  }
+}
+
 std::string DataDigests(const Config& config) {
   const DataConfig& data = config.data;
   std::string lines;
   const auto add = [&lines](const std::string& key, const std::string& path) {
-    if (path.empty()) return;
-    try {
-      const std::string digest = Sha256OfFile(path).substr(0, kShownDigits);
-      lines += key + " (contents) = sha256 " + digest + "\n";
-    } catch (const FileError&) {  // the code that opens the file reports it
-    }
+    const std::string digest = DigestOf(path);
+    if (!digest.empty()) lines += key + " (contents) = sha256 " + digest + "\n";
   };
   add("data.train", data.train);
   add("data.held_out", data.held_out);
@@ -25,5 +30,7 @@ std::string DataDigests(const Config& config) {
   add("data.tokenizer", SentencePieceFile(data.tokenizer));
   return lines;
 }
+
+std::string TrainDigest(const Config& config) { return DigestOf(config.data.train); }
 
 }  // namespace troupe

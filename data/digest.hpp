@@ -12,4 +12,7 @@ namespace troupe {
 /// cannot be read has no line: the code that opens it reports the error.
 std::string DataDigests(const Config& config);
 
+/// Returns that of data.train alone, 16 digits; "" if it names none or the file cannot be read.
+std::string TrainDigest(const Config& config);
+
 }  // namespace troupe

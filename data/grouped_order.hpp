@@ -1,6 +1,7 @@
 // The order of training rows with data.group_by = "modality_length": the samples of a step have the
 // same fields, and are ordered by length, so that a microbatch pads little and its replicas take
-// equally long. docs/decisions/0044-grouping-without-state.md explains the method.
+// equally long. A run that resumes with another global batch keeps its groups, so that it reads no
+// row twice: then a step may have samples of two groups. docs/decisions/0044-grouping-without-state.md explains the method.
 //
 // Any process can compute any step of it: as in data/sample_order.hpp nothing is stored in a
 // checkpoint and nothing is sent.
@@ -10,7 +11,10 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <utility>
 #include <vector>
+
+#include "layout/route.hpp"
 
 namespace troupe {
 
@@ -23,12 +27,12 @@ struct RowForm {
 /// Thread-safe.
 class GroupedOrder {
  public:
-  /// `rows`: at least one. `batch`: samples of a step.
-  GroupedOrder(std::uint64_t seed, std::int64_t batch, const std::vector<RowForm>& rows);
+  /// `rows`: at least one. `group`: samples among which rows are grouped.
+  GroupedOrder(std::uint64_t seed, std::int64_t group, const std::vector<RowForm>& rows);
 
-  /// Returns the rows of step `step`, [batch], longest first. Step s holds the places s * batch to
-  /// (s + 1) * batch - 1 of the endless order; each epoch, size places, holds every row once.
-  std::shared_ptr<const std::vector<std::int64_t>> RowsOf(std::int64_t step) const;
+  /// Returns the rows at `places` of the endless order, longest first; each epoch, size places,
+  /// holds every row once. A step whose places are a multiple of `group` onwards has one modality.
+  std::shared_ptr<const std::vector<std::int64_t>> RowsAt(const Interval& places) const;
 
  private:
   /// Rows with the same fields.
@@ -53,16 +57,18 @@ class GroupedOrder {
   std::int64_t Drawn(const Epoch& epoch, std::size_t of_class, std::int64_t index) const;
   /// Returns row `index` of those that are in no uniform step, one class after the other.
   std::int64_t Leftover(const Epoch& epoch, std::int64_t index) const;
-  std::vector<std::int64_t> Compute(std::int64_t step) const;
+  std::vector<std::int64_t> Compute(const Interval& places) const;
 
   std::uint64_t seed_;
-  std::int64_t batch_;
+  std::int64_t group_;
   std::int64_t size_;
   std::vector<std::int64_t> lengths_;  ///< by row
   std::vector<Class> classes_;         ///< in ascending order of the fields
   mutable std::mutex mutex_;
-  /// Of the latest steps: every unit of a step asks for the step's rows.
-  mutable std::map<std::int64_t, std::shared_ptr<const std::vector<std::int64_t>>> recent_;
+  /// Of the latest steps, by place: every unit of a step asks for the step's rows.
+  mutable std::map<std::pair<std::int64_t, std::int64_t>,
+                   std::shared_ptr<const std::vector<std::int64_t>>>
+      recent_;
 };
 
 }  // namespace troupe

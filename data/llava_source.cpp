@@ -124,11 +124,13 @@ LlavaSource::LlavaSource(const Config& config, FileDepth files, FaultPolicy poli
   train_.skipped = SkippedRows(faults.RowsOf(config_.data.train), train_size());
   held_out_.skipped = SkippedRows(faults.RowsOf(config_.data.held_out), held_out_size());
   skipped_lines_ = faults.SkippedLines();
-  if (config_.data.group_by == GroupBy::kModalityLength) grouped_ = MakeGroupedOrder();
   if (config_.data.packing) AddPackOrders();
 }
 
-std::unique_ptr<const GroupedOrder> LlavaSource::MakeGroupedOrder() const {
+const GroupedOrder& LlavaSource::GroupedBy(std::int64_t group) const {
+  const std::lock_guard lock(mutex_);
+  auto& order = grouped_[group];
+  if (order != nullptr) return *order;
   std::vector<RowForm> rows;
   for (std::int64_t row = 0; row < train_size(); ++row) {
     // A skipped row is drawn as the one that replaces it.
@@ -139,7 +141,8 @@ std::unique_ptr<const GroupedOrder> LlavaSource::MakeGroupedOrder() const {
       if (!files[field].empty()) form.fields |= std::uint64_t{1} << field % 64;
     }
   }
-  return std::make_unique<const GroupedOrder>(config_.run.seed, config_.global_batch(), rows);
+  order = std::make_unique<const GroupedOrder>(config_.run.seed, group, rows);
+  return *order;
 }
 
 std::shared_ptr<const Inputs> LlavaSource::Load(const std::string& module, int dp,
@@ -260,8 +263,9 @@ std::string LlavaSource::SkippedText() const {
 std::int64_t LlavaSource::DrawnRow(const Round& round, std::int64_t k) const {
   const std::int64_t size = std::ssize(SetOf(round).set.rows);
   if (!round.train) return k < size ? k : -1;
-  if (grouped_) return grouped_->RowsOf(round.step)->at(static_cast<std::size_t>(k));
-  return TrainRowAt(round.step * config_.global_batch() + k);
+  if (config_.data.group_by != GroupBy::kModalityLength) return TrainRowAt(round.place + k);
+  const Interval places{round.place, round.place + config_.global_batch()};
+  return GroupedBy(round.group).RowsAt(places)->at(static_cast<std::size_t>(k));
 }
 
 std::int64_t LlavaSource::TrainRowAt(std::int64_t place) const {
@@ -271,7 +275,7 @@ std::int64_t LlavaSource::TrainRowAt(std::int64_t place) const {
 
 std::vector<std::int64_t> LlavaSource::PlacesIn(const Round& round, std::int64_t k) const {
   if (!round.train) return held_out_packs_->PlacesIn(k);
-  return packs_->PlacesIn(round.step * config_.global_batch() + k);
+  return packs_->PlacesIn(round.place + k);
 }
 
 std::vector<std::int64_t> LlavaSource::RowsIn(const Round& round, std::int64_t k) const {

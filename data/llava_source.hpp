@@ -1,16 +1,17 @@
 // The inputs of every module of a run, sharded by the module's layout.
 //
-// Sample k of a training round of step s, k in [0, global batch), is the row at place s *
-// global_batch + k of the endless shuffled order, or with data.group_by row k of step s in
-// data/grouped_order.hpp. Sample k of an evaluation round is row k of the
+// Sample k of a training round, k in [0, global batch), is the row at place Round::place + k of the
+// endless shuffled order, or with data.group_by row k of these places in data/grouped_order.hpp. Sample k of an evaluation round is row k of the
 // held-out file, and empty beyond its end. In training, the next used row of the file replaces a
 // skipped row (data.on_error); in an evaluation no row does. Microbatch u holds samples [u * N, (u
-// + 1) * N). The rows of a step thus depend on the seed and the global batch, never on a layout.
+// + 1) * N). The rows of a step thus depend on the seed and its places, never on a layout.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <vector>
 
@@ -87,8 +88,8 @@ class LlavaSource : public InputSource {
  private:
   using Samples = std::vector<NumberedSample>;
 
-  /// The order of the training rows that data.group_by asks for.
-  std::unique_ptr<const GroupedOrder> MakeGroupedOrder() const;
+  /// Returns the order of the training rows that data.group_by asks for, with groups of this size.
+  const GroupedOrder& GroupedBy(std::int64_t group) const;
   const CountedSet& SetOf(const Round& round) const { return round.train ? train_ : held_out_; }
   /// Returns the row of sample k in the order, -1 beyond the end of the held-out file.
   std::int64_t DrawnRow(const Round& round, std::int64_t k) const;
@@ -118,8 +119,10 @@ class LlavaSource : public InputSource {
   SampleFormat format_;
   CountedSet train_;
   CountedSet held_out_;
-  std::unique_ptr<const GroupedOrder> grouped_;  ///< null without data.group_by
-  std::unique_ptr<const PackOrder> packs_;       ///< null without data.packing
+  mutable std::mutex mutex_;  ///< of grouped_
+  /// With data.group_by, by size of the groups: a run has one.
+  mutable std::map<std::int64_t, std::unique_ptr<const GroupedOrder>> grouped_;
+  std::unique_ptr<const PackOrder> packs_;  ///< null without data.packing
   std::unique_ptr<const PackOrder> held_out_packs_;
   std::vector<std::string> skipped_lines_;
 };

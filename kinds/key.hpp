@@ -22,7 +22,7 @@ enum class ValueType {
   kText,
   kPath,       ///< of a file; relative ones start at the file that states them (configs/paths.hpp)
   kTokenizer,  ///< "bytes", or "sentencepiece:" or "hf:" and such a path
-  kWeights,    ///< "hf:" and the path of a folder
+  kWeights,    ///< "hf:" and the path of a folder, or "run:" and that of a run
   kWord,       ///< one of KeyText::words
   kWords,      ///< a list of KeyText::words, each at most once, possibly empty
   kSomeWords,  ///< the same; one word stands for a list of it, "none" for an empty one
@@ -62,8 +62,9 @@ inline constexpr Range kNotNegative{.low = 0};
 
 /// Whether a run may resume with another value of a key.
 enum class KeyRole {
-  kRun,       ///< no: the value determines the training, its data, or the shards
-  kTuning,    ///< only with --set, with a notice: it changes numbers but no shard
+  kRun,       ///< no, unless asked for by name: the value determines the training or its data
+  kTuning,    ///< only with --set, with a notice: it changes numbers but no tensor
+  kLayout,    ///< with a notice: it changes how the job is cut
   kRounding,  ///< with a notice: it changes how the same numbers are rounded
   kExecution  ///< yes: it changes place, speed, duration or output files; the numbers stay the same
 };

@@ -155,16 +155,21 @@ struct SaveShard {
   std::int64_t round = -1;  ///< the next one, which begins after this
 };
 inline auto Fields(SaveShard& x) { return std::tie(x.stage, x.folder, x.step, x.round); }
+struct ShardStored {
+  StoredShard stored;
+};
+inline auto Fields(ShardStored& x) { return std::tie(x.stored); }
+
 struct LoadShard {
   static constexpr RequestWords kWords{nullptr, "loading", WaitUnit::kNone};
   int stage = 0;
-  std::string folder;
+  LoadOrder order;
 };
-inline auto Fields(LoadShard& x) { return std::tie(x.stage, x.folder); }
-struct ShardStored {
-  std::string sha256;  ///< of the written file, in hex; empty for LoadShard
+inline auto Fields(LoadShard& x) { return std::tie(x.stage, x.order); }
+struct ShardLoaded {
+  LoadedShard loaded;
 };
-inline auto Fields(ShardStored& x) { return std::tie(x.sha256); }
+inline auto Fields(ShardLoaded& x) { return std::tie(x.loaded); }
 
 /// From a device to itself: the oldest command on a lane of its queue has run.
 struct WorkEnded {
@@ -184,7 +189,7 @@ using Device =
                      caf::replies_to<RestoreState>::with<StateRestored>,
                      caf::replies_to<Inspect>::with<Inspected>,
                      caf::replies_to<SaveShard>::with<ShardStored>,
-                     caf::replies_to<LoadShard>::with<ShardStored>, caf::reacts_to<WorkEnded>>;
+                     caf::replies_to<LoadShard>::with<ShardLoaded>, caf::reacts_to<WorkEnded>>;
 
 /// From a device to itself: the copies of move `number` have run. Stays in its process.
 struct StateMoved {
@@ -237,6 +242,6 @@ using LockStep =
                      caf::replies_to<ToSet<RestoreState>>::with<FromSet<StateRestored>>,
                      caf::replies_to<ToSet<Inspect>>::with<FromSet<Inspected>>,
                      caf::replies_to<ToSet<SaveShard>>::with<FromSet<ShardStored>>,
-                     caf::replies_to<ToSet<LoadShard>>::with<FromSet<ShardStored>>>;
+                     caf::replies_to<ToSet<LoadShard>>::with<FromSet<ShardLoaded>>>;
 
 }  // namespace troupe

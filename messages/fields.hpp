@@ -8,6 +8,7 @@
 #include "layout/route.hpp"
 #include "messages/wire.hpp"
 #include "modules/stage_program.hpp"
+#include "modules/stored_state.hpp"
 #include "trace/unit_place.hpp"
 #include "transport/failure.hpp"
 #include "transport/row_exchange.hpp"
@@ -56,8 +57,14 @@ inline auto Fields(TensorPiece& x) {
 }
 inline auto Fields(Round& x) {
   return std::tie(x.number, x.train, x.step, x.microbatches, x.loss_scale, x.token_scale,
-                  x.sample_scale);
+                  x.sample_scale, x.place, x.group);
 }
+inline auto Fields(StoredTensor& x) { return std::tie(x.kind, x.name, x.shape, x.type, x.digest); }
+inline auto Fields(StoredShard& x) {
+  return std::tie(x.process, x.bytes, x.sha256, x.header_sha256, x.tensors);
+}
+inline auto Fields(LoadedShard& x) { return std::tie(x.tensors, x.bytes_read, x.bytes_held); }
+inline auto Fields(LoadOrder& x) { return std::tie(x.folder, x.fresh); }
 inline auto Fields(RowMove& x) {
   return std::tie(x.source, x.destination, x.source_rows, x.destination_rows);
 }

@@ -26,7 +26,7 @@ using DeviceCommands =
                 RunExchange, OffloadState, RestoreState, Inspect, SaveShard, LoadShard>;
 using DeviceAnswers =
     MessageList<ForwardDone, BackwardDone, BackwardWeightsDone, GradientsReduced, ParametersUpdated,
-                ExchangeDone, StateOffloaded, StateRestored, Inspected, ShardStored>;
+                ExchangeDone, StateOffloaded, StateRestored, Inspected, ShardStored, ShardLoaded>;
 
 /// The work of a job: traced.
 using WorkMessages =
@@ -35,7 +35,7 @@ using WorkMessages =
              decltype(SetsOf<FromSet>(DeviceAnswers()))() + DeviceCommands() + DeviceAnswers() +
              MessageList<RoundBegin, StageReport, Input, InputTaken, BackwardsDone, Updated,
                          UpdateRound, SquaredNorm, ApplyUpdate, UpdateDone, RunJob, JobDone,
-                         JobFailed, StopSoon>());
+                         JobFailed, StopSoon, SaveSoon>());
 
 /// The same, from an actor to itself: they stay in their process.
 using OwnMessages = MessageList<ShardArrived, SliceArrived, StateMoved>;

@@ -174,8 +174,9 @@ struct GiveUp : NoFields {};
 using Node = caf::typed_actor<
     caf::replies_to<Introduce>::with<Introduce>, caf::replies_to<AwaitNodes>::with<NodesKnown>,
     caf::replies_to<RunJob>::with<JobDone>, caf::reacts_to<JobFailed>, caf::reacts_to<StopSoon>,
-    caf::reacts_to<GiveUp>, caf::reacts_to<Stalled>, caf::reacts_to<WriteWaits>,
-    caf::reacts_to<PeerLost>, caf::replies_to<SpawnDevices>::with<DevicesSpawned>,
+    caf::reacts_to<SaveSoon>, caf::reacts_to<GiveUp>, caf::reacts_to<Stalled>,
+    caf::reacts_to<WriteWaits>, caf::reacts_to<PeerLost>,
+    caf::replies_to<SpawnDevices>::with<DevicesSpawned>,
     caf::replies_to<SpawnLockStep>::with<Spawned>, caf::replies_to<SpawnUpdate>::with<Spawned>,
     caf::replies_to<SpawnStage>::with<Spawned>,
     caf::replies_to<SpawnDestinationLeader>::with<Spawned>,

@@ -34,8 +34,11 @@ inline auto Fields(JobFailed& x) { return std::tie(x.failure); }
 /// End the job early: complete the rounds that have begun, begin no more.
 struct StopSoon : NoFields {};
 
+/// Write a checkpoint after the step under way.
+struct SaveSoon : NoFields {};
+
 using Director = caf::typed_actor<caf::replies_to<RunJob>::with<JobDone>, caf::reacts_to<JobFailed>,
-                                  caf::reacts_to<StopSoon>>;
+                                  caf::reacts_to<StopSoon>, caf::reacts_to<SaveSoon>>;
 
 /// "step 4", "evaluation after step 3".
 inline std::string RoundName(const Round& round) {

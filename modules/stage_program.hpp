@@ -224,6 +224,8 @@ struct Round {
   double loss_scale = 1.0;
   double token_scale = 0.0;
   double sample_scale = 0.0;
+  std::int64_t place = 0;  ///< training: of its first sample (modules/data_position.hpp)
+  std::int64_t group = 0;  ///< DataPosition::group
 };
 
 /// What the samples of a round have in all.

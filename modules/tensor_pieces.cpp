@@ -28,6 +28,8 @@ std::string ToString(TensorKind kind) {
   return name;
 }
 
+std::string PartNameOf(const std::string& name) { return name.substr(0, name.find('.')); }
+
 std::string Describe(const TensorPiece& piece) {
   return ToString(piece.value.shape()) + " of " + ToString(piece.value.dtype()) + " at " +
          ToString(piece.offsets) + " of " + ToString(piece.global_shape);

@@ -18,6 +18,9 @@ const char* InWords(TensorKind kind);
 /// "parameter", "gradient", "first_moment", "second_moment": part of the format of checkpoints.
 std::string ToString(TensorKind kind);
 
+/// The module or projector that a tensor belongs to: "language" of "language.norm.weight".
+std::string PartNameOf(const std::string& name);
+
 /// "[8, 16] of float32 at [8, 0] of [21, 16]".
 std::string Describe(const TensorPiece& piece);
 

@@ -202,8 +202,9 @@ std::vector<ParameterSpec> StageParameters(const Config& config, const std::stri
   std::vector<ParameterSpec> specs;
   for (const StagePart& part : StageParts(config, module, pp)) {
     const std::size_t first = specs.size();
-    const bool from_folder =
-        (part.module ? part.module->weights : part.edge->through->weights).has_value();
+    // What a run has trained is stored again, even if it is frozen now: that run may be removed.
+    const auto& weights = part.module ? part.module->weights : part.edge->through->weights;
+    const bool from_folder = weights && !HuggingFaceFolder(*weights).empty();
     if (part.module) {
       const ModuleConfig& own = *part.module;
       ParameterList list(specs, own.name, own.keeps_parameters());

@@ -20,7 +20,7 @@ class Patience {
   Patience() {
     interrupt_.OnSignal([asked = false](int signal) mutable {
       // SQLite may be in an operation that it does not interrupt.
-      if (signal != SIGUSR1 && std::exchange(asked, true)) QuickExit(ExitCodeOfSignal(signal));
+      if (EndsJob(signal) && std::exchange(asked, true)) QuickExit(ExitCodeOfSignal(signal));
     });
   }
   bool IsOver() {

@@ -19,7 +19,7 @@ class CheckpointFixture : public JobFixture {
     checkpoints.complete = [this](const std::string& folder, std::int64_t,
                                   const std::vector<SavedShard>&) { complete.push_back(folder); };
     storage.save = [](const StageProgram&, const ShardAddress&, const std::string&, std::int64_t) {
-      return "its SHA-256";
+      return StoredShard{};
     };
   }
 
@@ -90,9 +90,9 @@ TEST_CASE_METHOD(CheckpointFixture, "a shard that cannot be written is named wit
                  "[actors]") {
   if (GENERATE(false, true)) UseQueues();
   storage.save = [](const StageProgram&, const ShardAddress& shard, const std::string& folder,
-                    std::int64_t) -> std::string {
+                    std::int64_t) -> StoredShard {
     if (shard.module == "language") throw std::runtime_error(folder + ": the disk is full");
-    return "its SHA-256";
+    return {};
   };
   CHECK(Run(TwoModules(), TrainingRounds(3, 3)).failure.text ==
         "language.s0 dp0 rank 2 checkpoint of step 2: step 2: the disk is full");

@@ -88,7 +88,8 @@ class DeviceFixture : public ActorFixture {
     config.storage.save = [log = log](const StageProgram&, const ShardAddress& shard,
                                       const std::string& folder, std::int64_t step) {
       log->calls.push_back("save " + ToString(shard) + " into " + folder);
-      return "hash of step " + std::to_string(step);
+      return StoredShard{
+          .sha256 = "hash of step " + std::to_string(step), .header_sha256 = "", .tensors = {}};
     };
     config.tensors = std::make_shared<TensorStore>(abort);
     config.abort = abort;
@@ -251,7 +252,7 @@ TEST_CASE_METHOD(DeviceFixture, "a shard is saved when nothing else is under way
   CHECK(TakeCalls().empty());
   FinishWork();
   CHECK(TakeCalls() == Calls{"save language.s1 dp1 rank 6 into step 8", "language.s0 F1"});
-  CHECK(saved->answers.at(0).sha256 == "hash of step 8");
+  CHECK(saved->answers.at(0).stored.sha256 == "hash of step 8");
   CHECK(later->pending());
 }
 

@@ -310,6 +310,13 @@ TEST_CASE_METHOD(DirectorFixture, "an observer that throws ends the job with its
   CHECK(done->answers[0].failure.text == "metrics.csv: the disk is full");
 }
 
+/// What a shard has written.
+static ShardStored Hash(const std::string& sha256) {
+  ShardStored answer;
+  answer.stored.sha256 = sha256;
+  return answer;
+}
+
 TEST_CASE_METHOD(DirectorFixture, "a checkpoint is written between its step and the next round",
                  "[actors][director]") {
   std::vector<std::string> complete;
@@ -320,7 +327,7 @@ TEST_CASE_METHOD(DirectorFixture, "a checkpoint is written between its step and 
     complete.push_back(folder + " of " + std::to_string(steps));
     for (const SavedShard& shard : shards) {
       complete.push_back(std::to_string(shard.rank) + "/" + std::to_string(shard.stage) + " " +
-                         shard.sha256);
+                         shard.stored.sha256);
     }
   };
   Start(4);
@@ -336,24 +343,31 @@ TEST_CASE_METHOD(DirectorFixture, "a checkpoint is written between its step and 
   CHECK(save.folder == "step 2");
   CHECK(save.step == 2);
   CHECK(save.round == 2);
-  Give<ToSet<SaveShard>>(more_devices, FromSet<ShardStored>{{{"hash c"}}});
+  Give<ToSet<SaveShard>>(more_devices, FromSet<ShardStored>{{Hash("c")}});
   CHECK(complete.empty());
   CHECK(RoundsBegun() == 2);
-  Give<ToSet<SaveShard>>(devices, FromSet<ShardStored>{{{"hash a"}, {"hash b"}}});
-  CHECK(complete ==
-        std::vector<std::string>{"step 2 of 2", "3/0 hash a", "5/1 hash b", "8/3 hash c"});
+  Give<ToSet<SaveShard>>(devices, FromSet<ShardStored>{{Hash("a"), Hash("b")}});
+  CHECK(complete == std::vector<std::string>{"step 2 of 2", "3/0 a", "5/1 b", "8/3 c"});
   CHECK(RoundsBegun() == 4);
 }
 
 TEST_CASE_METHOD(DirectorFixture, "a resumed job begins when every shard has been loaded",
                  "[actors][director]") {
-  config.checkpoints.resume = "step 2";
+  config.checkpoints.resume = {"step 2", {"vision"}};
+  std::vector<std::uint64_t> loaded;
+  config.checkpoints.loaded = [&](const std::vector<LoadedShard>& shards) {
+    for (const LoadedShard& shard : shards) loaded.push_back(shard.bytes_read);
+  };
   Start(1);
   REQUIRE(more_devices.Count<ToSet<LoadShard>>() == 1);
-  CHECK(more_devices.Oldest<ToSet<LoadShard>>().parts[0].second.folder == "step 2");
-  Give<ToSet<LoadShard>>(devices, FromSet<ShardStored>{{{}, {}}});
+  CHECK(more_devices.Oldest<ToSet<LoadShard>>().parts[0].second.order.folder == "step 2");
+  CHECK(more_devices.Oldest<ToSet<LoadShard>>().parts[0].second.order.fresh ==
+        std::vector<std::string>{"vision"});
+  Give<ToSet<LoadShard>>(devices, FromSet<ShardLoaded>{{{{{}, 1, 1}}, {{{}, 2, 2}}}});
   CHECK(RoundsBegun() == 0);
-  Give<ToSet<LoadShard>>(more_devices, FromSet<ShardStored>{{{}}});
+  CHECK(loaded.empty());
+  Give<ToSet<LoadShard>>(more_devices, FromSet<ShardLoaded>{{{{{}, 3, 3}}}});
+  CHECK(loaded == std::vector<std::uint64_t>{1, 2, 3});
   CHECK(RoundsBegun() == 1);
 }
 

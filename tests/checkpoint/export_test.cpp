@@ -62,13 +62,13 @@ std::vector<NamedTensor> Parameters(const Config& config) {
   return tensors;
 }
 
-struct StoredTensor {
+struct TensorInFolder {
   StoredType type = StoredType::kFloat32;
   Shape shape;
   std::string bytes;
-  friend bool operator==(const StoredTensor&, const StoredTensor&) = default;
+  friend bool operator==(const TensorInFolder&, const TensorInFolder&) = default;
 };
-using Stored = std::map<std::string, StoredTensor>;
+using Stored = std::map<std::string, TensorInFolder>;
 
 Stored Contents(const std::string& folder) {
   Stored stored;
@@ -347,7 +347,7 @@ TEST_CASE("names of newer programs become those of the Hub", "[export]") {
   fs::copy(Oracle("llava_siglip_qwen2") + "/config.json", scratch / "source");
   const Stored from = Contents(Oracle("llava_siglip_qwen2"));
   std::vector<TensorToWrite> tensors;
-  const auto add = [&](const std::string& name, const StoredTensor& tensor) {
+  const auto add = [&](const std::string& name, const TensorInFolder& tensor) {
     tensors.push_back({name, tensor.type, tensor.shape, [&tensor](const ByteSink& sink) {
                          sink(std::as_bytes(std::span(tensor.bytes)));
                        }});

@@ -24,13 +24,12 @@ class Run {
   const std::string& folder() const { return folder_; }
   std::string FolderOf(std::int64_t step) const { return CheckpointFolder(folder_, step); }
 
-  std::string WriteShardOf(std::int64_t step) const {
+  StoredShard WriteShardOf(std::int64_t step) const {
     return WriteShard(FakeProgram(shards_[0], 1, true), shards_[0], FolderOf(step), step);
   }
   void Write(std::int64_t step) const {
-    const std::string sha256 = WriteShardOf(step);
-    WriteManifest(FolderOf(step),
-                  MakeManifest(FolderOf(step), step, "abc", {{shards_[0], sha256}}));
+    const StoredShard stored = WriteShardOf(step);
+    WriteManifest(FolderOf(step), MakeManifest({.step = step}, {{shards_[0], stored}}));
   }
   std::string ShardOf(std::int64_t step) const {
     return FolderOf(step) + "/" + ShardFileName(shards_[0]);

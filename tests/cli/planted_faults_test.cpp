@@ -199,7 +199,7 @@ TEST_CASE("a trace that cannot be kept is reported before anything starts", "[cl
   JobSetup setup = SetupOf("configs/shapes.toml", folder);
   const RunDirectory directory(setup.plan->config().run, "");
   setup.observer =
-      std::make_shared<TrainObserver>(setup.plan->config(), directory, 8, /*terminal=*/false);
+      std::make_shared<TrainObserver>(setup.plan->config(), directory, 0, 8, /*terminal=*/false);
   setup.trace_folder = folder / "train.json/trace";
   CHECK_THAT(RunInProcess(setup).text, Catch::StartsWith("cannot start: ") &&
                                            Catch::Contains(setup.trace_folder) &&

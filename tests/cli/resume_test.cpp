@@ -4,11 +4,16 @@
 
 #include <filesystem>
 #include <fstream>
+#include <set>
 #include <sstream>
+#include <utility>
+#include <vector>
 
 #include <catch2/catch.hpp>
 
 #include "app/run_directory.hpp"
+#include "checkpoint/manifest.hpp"
+#include "checkpoint/run_checkpoints.hpp"
 #include "configs/loader.hpp"
 #include "tests/cli/process.hpp"
 #include "tests/data/scratch_folder.hpp"
@@ -16,7 +21,9 @@
 namespace troupe {
 namespace {
 
-std::vector<std::string> Train(const ScratchFolder& folder, const std::string& local) {
+using Words = std::vector<std::string>;
+
+Words Train(const ScratchFolder& folder, const std::string& local) {
   return {"train",   "configs/shapes.toml",
           "--set",   "run.steps=10",
           "--set",   "run.evaluate_every=0",
@@ -94,13 +101,6 @@ TEST_CASE("a run resumes with other rounding and other ways to run, and says the
   const std::string run = RunIn(folder).string();
   words = Train(folder, "1");
   words.insert(words.end(), {"--set", "run.steps=2", "--resume", run});
-  auto wider = words;
-  wider.insert(wider.end(), {"--set", "run.precision=float64"});
-  const Outcome refused = RunTroupe(wider);
-  CHECK(refused.exit_code == 2);
-  CHECK_THAT(refused.err, Catch::Contains("run.precision is \"float64\", that run has \"float32\"; "
-                                          "its checkpoints hold parameters and moments in float32, "
-                                          "expected float64"));
   words.insert(words.end(), {"--set", "run.precision=bfloat16", "--set",
                              "modules.language.recompute=full", "--set", "run.tf32=true"});
   const Outcome resumed = RunTroupe(words);
@@ -130,14 +130,78 @@ TEST_CASE("the role of a key decides whether a run may resume with another value
       check({"cluster.backend=cuda", "cluster.ranks_per_gpu=4", "cluster.nodes=2"});
   CHECK(device.refusal.empty());
   CHECK(device.rounding == "cluster.backend is \"cuda\", that run has \"cpu\"");
-  for (const char* other : {"run.seed=8", "modules.vision.frozen=true",
-                            "modules.language.mlp_hidden=256", "schedule.microbatches=4"}) {
-    INFO(other);
-    CHECK_THAT(check({other}).refusal, Catch::StartsWith("the configuration differs: "));
+  const ResumeCheck cut = check({"schedule.microbatches=4", "modules.language.layout.tp=2",
+                                 "modules.language.layout.dp=4", "run.precision=float64"});
+  CHECK(cut.refusal.empty());
+  CHECK_THAT(cut.layout, Catch::Contains("modules.language.layout.tp is 2, that run has 4") &&
+                             Catch::Contains("schedule.microbatches is 4, that run has "));
+  CHECK(cut.rounding == "run.precision is \"float64\", that run has \"float32\"");
+}
+
+TEST_CASE("what is trained or read is another only if that is asked for by name", "[cli]") {
+  const std::string colocated = "configs/shapes_colocated.toml";
+  const Config before = LoadConfig(colocated).config;
+  const auto check = [&](const std::string& override, const std::set<std::string>& accepted) {
+    return CheckResume(LoadConfig(colocated, {override}), before, {accepted, false}).refusal;
+  };
+  for (const auto& [override, name] : std::vector<std::pair<const char*, const char*>>{
+           {"run.seed=8", "data"},
+           {"data.packing=true", "data"},
+           {"modules.vision.frozen=true", "vision"},
+           {"modules.language.mlp_hidden=256", "language"},
+           {"edges.vision.language.through.hidden=64", "vision_to_language"}}) {
+    INFO(override);
+    CHECK_THAT(check(override, {}), Catch::StartsWith("the configuration differs: "));
+    CHECK_THAT(check(override, {"other"}), Catch::StartsWith("the configuration differs: "));
+    CHECK(check(override, {name}).empty());
   }
-  CHECK(CheckResume(LoadConfig(colocated, {"run.precision=float64"}),
-                    LoadConfig(colocated, {"run.precision=float64", "run.tf32=true"}).config)
-            .refusal.empty());
+  CHECK(OrdersDataAnew(LoadConfig(colocated, {"run.seed=8"}).config, before));
+  CHECK_FALSE(OrdersDataAnew(LoadConfig(colocated, {"schedule.microbatches=2"}).config, before));
+  // A new run may tune in its file.
+  LoadedConfig tuned = LoadConfig(colocated);
+  tuned.config.optimizer.clip_norm = 2;
+  CHECK_FALSE(CheckResume(tuned, before).refusal.empty());
+  CHECK(CheckResume(tuned, before, {{}, true}).refusal.empty());
+}
+
+TEST_CASE("a run that resumes with another configuration keeps those that it had", "[cli]") {
+  const ScratchFolder folder;
+  auto words = Train(folder, "1");
+  words.insert(words.end(), {"--set", "run.steps=2", "--set", "checkpoint.every=2"});
+  REQUIRE(RunTroupe(words).exit_code == 0);
+  const std::string run = RunIn(folder).string();
+  const std::string first = BytesOf(run + "/resolved.toml");
+  const auto resume = [&](const std::string& steps, const Words& more) {
+    Words again = Train(folder, "1");
+    again.insert(again.end(),
+                 {"--set", "run.steps=" + steps, "--set", "checkpoint.every=2", "--resume", run});
+    again.insert(again.end(), more.begin(), more.end());
+    return RunTroupe(again);
+  };
+  const Outcome cut = resume("4", {"--set", "modules.language.layout={dp=2, pp=2}"});
+  INFO(cut.out << cut.err);
+  REQUIRE(cut.exit_code == 0);
+  CHECK_THAT(cut.err, Catch::Contains("from here on in another layout: "
+                                      "modules.language.layout.dp is 2, that run has 1; "
+                                      "modules.language.layout.tp is 1, that run has 2"));
+  CHECK(BytesOf(run + "/resolved-0.toml") == first);
+  CHECK(BytesOf(run + "/resolved-2.toml") == BytesOf(run + "/resolved.toml"));
+  // The place in the data counts samples: 2 steps of 32, 2 of 64.
+  CHECK(RequireManifest(*NewestCheckpoint(run)).run.data.place == 192);
+  const Outcome frozen = resume("6", {"--set", "modules.vision.frozen=true"});
+  CHECK(frozen.exit_code == 2);
+  CHECK_THAT(frozen.err, Catch::Contains("modules.vision.frozen is true, that run has false"));
+  const Outcome accepted =
+      resume("6", {"--set", "modules.vision.frozen=true", "--accept", "vision"});
+  INFO(accepted.out << accepted.err);
+  CHECK(accepted.exit_code == 0);
+  CHECK_THAT(accepted.err, Catch::Contains("that were trained are frozen from here on, and their "
+                                           "moments left out"));
+  const Outcome thawed = resume("8", {"--accept", "vision"});
+  INFO(thawed.out << thawed.err);
+  CHECK(thawed.exit_code == 0);
+  CHECK_THAT(thawed.err, Catch::Contains("vision 53 tensors (vision.") &&
+                             Catch::Contains("are trained from here on, with moments of 0"));
 }
 
 TEST_CASE("a run is resumed without CONFIG, from any folder, and tuned where --set says so",

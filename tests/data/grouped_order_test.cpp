@@ -19,11 +19,16 @@ std::vector<RowForm> Rows(std::int64_t pictures, std::int64_t texts) {
   return rows;
 }
 
+Interval StepAt(std::int64_t step, std::int64_t batch) {
+  return {step * batch, (step + 1) * batch};
+}
+
 /// The rows of steps [first, last), one after the other.
-std::vector<std::int64_t> Steps(const GroupedOrder& order, std::int64_t first, std::int64_t last) {
+std::vector<std::int64_t> Steps(const GroupedOrder& order, std::int64_t batch, std::int64_t first,
+                                std::int64_t last) {
   std::vector<std::int64_t> rows;
   for (std::int64_t step = first; step < last; ++step) {
-    const auto one = order.RowsOf(step);
+    const auto one = order.RowsAt(StepAt(step, batch));
     rows.insert(rows.end(), one->begin(), one->end());
   }
   return rows;
@@ -38,7 +43,7 @@ TEST_CASE("a grouped order loses and repeats no row, whatever the sizes", "[data
         const GroupedOrder order(9, batch, Rows(pictures, texts));
         // After `size` steps a step ends with an epoch, and every row was drawn `batch` times.
         std::vector<std::int64_t> seen(static_cast<std::size_t>(size));
-        for (const std::int64_t row : Steps(order, 0, size)) ++seen.at(std::size_t(row));
+        for (const std::int64_t row : Steps(order, batch, 0, size)) ++seen.at(std::size_t(row));
         CHECK(std::ranges::count(seen, batch) == size);
       }
     }
@@ -49,10 +54,10 @@ TEST_CASE("each epoch of a grouped order ends with every row drawn once", "[data
   // 30 rows in steps of 6: epochs of 5 steps.
   const GroupedOrder order(2, 6, Rows(17, 13));
   for (std::int64_t epoch = 0; epoch < 4; ++epoch) {
-    const auto rows = Steps(order, 5 * epoch, 5 * epoch + 5);
+    const auto rows = Steps(order, 6, 5 * epoch, 5 * epoch + 5);
     CHECK(std::set<std::int64_t>(rows.begin(), rows.end()).size() == 30);
   }
-  CHECK(Steps(order, 0, 5) != Steps(order, 5, 10));
+  CHECK(Steps(order, 6, 0, 5) != Steps(order, 6, 5, 10));
 }
 
 TEST_CASE("all but few steps have samples of one modality, longest first", "[data]") {
@@ -62,7 +67,7 @@ TEST_CASE("all but few steps have samples of one modality, longest first", "[dat
   bool descends = true;
   std::vector<std::uint64_t> kinds;
   for (std::int64_t step = 0; step < 203; ++step) {  // 5 epochs of 650 places
-    const auto drawn = order.RowsOf(step);
+    const auto drawn = order.RowsAt(StepAt(step, 16));
     REQUIRE(drawn->size() == 16);
     std::set<std::uint64_t> fields;
     std::int64_t before = 1000;
@@ -85,18 +90,29 @@ TEST_CASE("all but few steps have samples of one modality, longest first", "[dat
 TEST_CASE("a step of a grouped order is a function of seed, batch and number", "[data]") {
   const auto rows = Rows(40, 23);
   const GroupedOrder order(5, 8, rows);
-  const auto later = *order.RowsOf(37);
+  const auto later = *order.RowsAt(StepAt(37, 8));
   // Another process, which resumes at that step, and one that has seen all before it.
-  CHECK(*GroupedOrder(5, 8, rows).RowsOf(37) == later);
+  CHECK(*GroupedOrder(5, 8, rows).RowsAt(StepAt(37, 8)) == later);
   const GroupedOrder other(5, 8, rows);
-  for (std::int64_t step = 0; step < 37; ++step) other.RowsOf(step);
-  CHECK(*other.RowsOf(37) == later);
-  CHECK(*GroupedOrder(6, 8, rows).RowsOf(37) != later);
+  for (std::int64_t step = 0; step < 37; ++step) other.RowsAt(StepAt(step, 8));
+  CHECK(*other.RowsAt(StepAt(37, 8)) == later);
+  CHECK(*GroupedOrder(6, 8, rows).RowsAt(StepAt(37, 8)) != later);
+}
+
+TEST_CASE("steps of another size go through the same order", "[data]") {
+  const GroupedOrder order(5, 8, Rows(40, 23));
+  auto by_eight = Steps(order, 8, 0, 63);  // 8 epochs
+  auto mixed = Steps(order, 8, 0, 3);      // 24 places
+  const auto rest = Steps(order, 12, 2, 42);
+  mixed.insert(mixed.end(), rest.begin(), rest.end());
+  std::ranges::sort(by_eight);
+  std::ranges::sort(mixed);
+  CHECK(by_eight == mixed);
 }
 
 TEST_CASE("rows of one length and one modality come in a random order", "[data]") {
   std::vector<RowForm> rows(500, RowForm{1, 12});
-  const auto drawn = Steps(GroupedOrder(3, 10, rows), 0, 50);
+  const auto drawn = Steps(GroupedOrder(3, 10, rows), 10, 0, 50);
   int close = 0;
   for (std::size_t i = 1; i < drawn.size(); ++i) close += std::abs(drawn[i] - drawn[i - 1]) <= 5;
   CHECK(close < 30);  // of 499, about 10 in a random order
@@ -104,11 +120,11 @@ TEST_CASE("rows of one length and one modality come in a random order", "[data]"
 
 TEST_CASE("several threads read the same steps of a grouped order", "[data]") {
   const GroupedOrder order(5, 8, Rows(40, 23));
-  const auto alone = Steps(GroupedOrder(5, 8, Rows(40, 23)), 0, 60);
+  const auto alone = Steps(GroupedOrder(5, 8, Rows(40, 23)), 8, 0, 60);
   std::vector<std::vector<std::int64_t>> read(4);
   {
     std::vector<std::jthread> threads;
-    for (auto& mine : read) threads.emplace_back([&] { mine = Steps(order, 0, 60); });
+    for (auto& mine : read) threads.emplace_back([&] { mine = Steps(order, 8, 0, 60); });
   }
   for (const auto& mine : read) CHECK(mine == alone);
 }

@@ -104,7 +104,9 @@ inline Config Disjoint(const DataSet& data) {
   return MakeConfig(data, Vit("vision", {4, 5, 6}, 3), Llama({0, 1}, 1, 2));
 }
 
-inline Round TrainRound(std::int64_t step) { return {step, true, step, 3, 1.0}; }
+inline Round TrainRound(std::int64_t step) {
+  return {.number = step, .step = step, .microbatches = 3, .place = step * 12, .group = 12};
+}
 inline Round EvaluationRound(std::int64_t microbatches) { return {9, false, 4, microbatches, 1.0}; }
 
 /// The row that sample k of a training round of step `step` must be, with 12 samples per round.

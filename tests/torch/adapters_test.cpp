@@ -202,11 +202,11 @@ TEST_CASE("trained adapters are exported as PEFT saves and merges them", "[torch
   FiveSteps(job, InputsOf(one.family));
   const ScratchFolder scratch;
   const std::string checkpoint = scratch / "checkpoint";
-  std::vector<StoredShard> shards;
+  std::vector<WrittenShard> shards;
   ForEachProgram(job, config, [&](const ShardAddress& shard, StageProgram& program) {
     shards.push_back({shard, WriteShard(program, shard, checkpoint, 5)});
   });
-  WriteManifest(checkpoint, MakeManifest(checkpoint, 5, "", shards));
+  WriteManifest(checkpoint, MakeManifest({.step = 5}, shards));
   const auto saved = SavedParameters::OfCheckpoint(checkpoint);
   for (const auto& [name, spec] : AllParameters(config)) {
     INFO(name);

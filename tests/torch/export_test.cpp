@@ -66,7 +66,7 @@ void CheckBands(const SavedParameters& saved, Job& job) {
 
 /// Writes a checkpoint of the job and exports that.
 void Export(Job& job, const Config& config, const std::string& checkpoint, const std::string& out) {
-  std::vector<StoredShard> shards;
+  std::vector<WrittenShard> shards;
   for (const ModuleConfig& module : config.modules) {
     for (int dp = 0; dp < module.layout.dp; ++dp) {
       for (int pp = 0; pp < module.layout.pp; ++pp) {
@@ -78,7 +78,7 @@ void Export(Job& job, const Config& config, const std::string& checkpoint, const
       }
     }
   }
-  WriteManifest(checkpoint, MakeManifest(checkpoint, 1, "", shards));
+  WriteManifest(checkpoint, MakeManifest({.step = 1}, shards));
   const auto saved = SavedParameters::OfCheckpoint(checkpoint);
   CheckBands(saved, job);
   WriteExport(PlanExport(config, saved, {.image = 30}), saved, out,

@@ -1,0 +1,16 @@
+// What `troupe ckpt` says of checkpoints.
+#pragma once
+
+#include <string>
+
+#include "cli/commands.hpp"
+
+namespace troupe {
+
+/// Prints what a checkpoint holds, without reading values. Returns the exit code.
+int InspectCheckpoint(const std::string& folder);
+
+/// Adds ls, verify and diff.
+void AddCheckpointVerbs(CLI::App& ckpt, Command& command);
+
+}  // namespace troupe

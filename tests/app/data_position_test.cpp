@@ -1,0 +1,97 @@
+// A run that goes on with another global batch reads every sample once, in the same order.
+#include <algorithm>
+#include <array>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <catch2/catch.hpp>
+
+#include "app/rounds.hpp"
+#include "data/llava_source.hpp"
+#include "tests/data/llava_set.hpp"
+
+namespace troupe {
+namespace {
+
+/// A job with `dp` language replicas and as many microbatches and samples in each.
+Config JobOf(const DataSet& data, int dp, int microbatches, int samples) {
+  std::vector<int> ranks;
+  for (int rank = 0; rank < dp; ++rank) ranks.push_back(rank);
+  Config config = MakeConfig(data, Vit("vision", {7}, 1), Llama(ranks, 1, dp));
+  config.schedule.microbatches = microbatches;
+  config.schedule.micro_batch_size = samples;
+  config.run.steps = 1000;
+  return config;
+}
+
+/// The samples of `steps` steps after `start`, in the order of microbatches and replicas. Moves
+/// `start` behind them.
+std::vector<std::string> SamplesOf(const Config& config, RunStart& start, int steps) {
+  const LlavaSource source(config);
+  const RoundPlan plan = TrainingPlan(config, 0, start);
+  std::vector<std::string> names;
+  for (int number = 0; number < steps; ++number) {
+    const Round round = *plan(number);
+    for (std::int64_t unit = 0; unit < config.schedule.microbatches; ++unit) {
+      for (int dp = 0; dp < config.Sink().layout.dp; ++dp) {
+        for (std::string& name : source.NamesOf("language", dp, round, unit)) {
+          names.push_back(std::move(name));
+        }
+      }
+    }
+  }
+  start.place = PlaceAfter(config, start, start.step + steps);
+  start.step += steps;
+  return names;
+}
+
+}  // namespace
+
+TEST_CASE("every layout and global batch reads on at the very next sample", "[data]") {
+  const DataSet data;
+  const bool packing = GENERATE(false, true);
+  const auto with = [&](Config config) {
+    config.data.packing = packing;
+    config.data.pack_window = 7;
+    return config;
+  };
+  RunStart whole;
+  const std::vector<std::string> expected = SamplesOf(with(JobOf(data, 1, 1, 1)), whole, 86);
+  RunStart start;
+  std::vector<std::string> read;
+  for (const auto& [dp, microbatches, samples, steps] :
+       std::vector<std::array<int, 4>>{{2, 3, 2, 2},  // 24
+                                       {1, 1, 1, 5},  // 5
+                                       {3, 2, 1, 4},  // 24
+                                       {4, 1, 4, 2},  // 32
+                                       {1, 1, 1, 1}}) {
+    const auto some = SamplesOf(with(JobOf(data, dp, microbatches, samples)), start, steps);
+    read.insert(read.end(), some.begin(), some.end());
+  }
+  CHECK(start.place == 86);
+  CHECK(read == expected);
+}
+
+TEST_CASE("grouped samples are read once in every epoch, whatever the global batches", "[data]") {
+  const DataSet data;
+  const auto with = [](Config config) {
+    config.data.group_by = GroupBy::kModalityLength;
+    return config;
+  };
+  RunStart start;
+  start.group = 12;
+  std::map<std::string, int> counts;
+  for (const auto& [dp, microbatches, samples, steps] :
+       std::vector<std::array<int, 4>>{{2, 3, 2, 3}, {3, 1, 1, 5}, {1, 1, 1, 1}}) {
+    for (const auto& name : SamplesOf(with(JobOf(data, dp, microbatches, samples)), start, steps)) {
+      ++counts[name];
+    }
+  }
+  REQUIRE(start.place == 4 * 13);
+  CHECK(counts.size() == 13);
+  CHECK(std::ranges::all_of(counts, [](const auto& count) { return count.second == 4; }));
+}
+
+}  // namespace troupe
