@@ -318,7 +318,7 @@ void Begin(DirectorPointer self, Round round) {
 void Finish(DirectorPointer self) {
   DirectorState& s = self->state;
   if (std::exchange(s.finishing, true)) return;
-  if (s.stopped_early && s.config.checkpoints.folder && s.steps_done > 0 &&
+  if ((s.stopped_early || s.save_asked) && s.config.checkpoints.folder && s.steps_done > 0 &&
       s.checkpoint_at != s.steps_done) {
     s.finishing = false;
     return Checkpoint(self, [self] { Finish(self); });

@@ -128,7 +128,8 @@ int RunMembers(const RunSpec& run, const ProcessPlan& plan, const std::vector<Pl
     if (attempt == arguments.restarts || interrupt.signal() != 0 || !MaySucceedAgain(end, into)) {
       return end.exit_code;
     }
-    std::cerr << "troupe: restarting" << (into.empty() ? "" : " " + RestartPlace(into, checkpoints))
+    std::cerr << "troupe: restarting"
+              << (into.empty() ? "" : " " + RestartPlace(into, arguments.start, checkpoints))
               << ", " << attempt + 1 << " of " << arguments.restarts << " times\n"
               << std::flush;
   }

@@ -17,12 +17,12 @@ namespace {
                            std::strerror(errno));
 }
 
-LoadedConfig LoadHanded(const std::string& path, int descriptor) {
-  const Descriptor file(descriptor);
+LoadedConfig LoadHanded(const std::string& path, int descriptor,
+                        const std::vector<std::string>& overrides = {}) {
   try {
     // Opened anew: siblings share the position of the descriptor.
-    LoadedConfig loaded = LoadConfig("/proc/self/fd/" + std::to_string(descriptor));
-    loaded.origins.clear();
+    LoadedConfig loaded = LoadConfig("/proc/self/fd/" + std::to_string(descriptor), overrides);
+    std::erase_if(loaded.origins, [](const auto& origin) { return !origin.second.place.argument; });
     loaded.remarks.clear();
     return loaded;
   } catch (const ConfigErrors& e) {
@@ -49,7 +49,14 @@ Descriptor HandedConfig(const std::string& resolved_toml) {
 }
 
 LoadedConfig LoadConfigOf(const ConfigArguments& arguments, int descriptor) {
-  if (descriptor >= 0) return LoadHanded(arguments.path, descriptor);
+  if (descriptor >= 0) {
+    const Descriptor file(descriptor);
+    return LoadHanded(arguments.path, descriptor);
+  }
+  if (!arguments.text.empty()) {
+    const Descriptor text = HandedConfig(arguments.text);
+    return LoadHanded(arguments.path, text.get(), arguments.overrides);
+  }
   return LoadConfig(arguments.path, arguments.overrides);
 }
 

@@ -15,6 +15,7 @@ namespace troupe {
 struct ConfigArguments {
   std::string path;
   std::vector<std::string> overrides;  ///< "key=value"
+  std::string text = {};               ///< what to load, if not the file; `path` names it then
 };
 
 /// Returns memory that holds `resolved_toml`, for any number of children to inherit and to read
@@ -22,7 +23,7 @@ struct ConfigArguments {
 /// system has no memory or no descriptor left.
 Descriptor HandedConfig(const std::string& resolved_toml);
 
-/// Loads the file of `arguments`; in a child (`descriptor` >= 0) the text of a HandedConfig,
+/// Loads the file or text of `arguments`; in a child (`descriptor` >= 0) the text of a HandedConfig,
 /// without origins and remarks, which its launcher has reported. Closes `descriptor`. Throws
 /// ConfigErrors; those of a child name the user's file, but no line of it.
 LoadedConfig LoadConfigOf(const ConfigArguments& arguments, int descriptor);

@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <cctype>
 #include <filesystem>
+#include <map>
 #include <string_view>
 #include <system_error>
+#include <utility>
 
 #include "checkpoint/manifest.hpp"
 #include "checkpoint/run_checkpoints.hpp"
@@ -37,6 +39,30 @@ std::vector<std::string> TunedKeys(const LoadedConfig& now, const Config& before
     if (!line.empty()) tuned.push_back(line);
   }
   return tuned;
+}
+
+/// The keys of role kRun that differ.
+std::set<std::string> DifferingRunKeys(const Config& now, const Config& before) {
+  using Values = std::map<std::string, std::string>;
+  const auto values_of = [](const Config& config) {
+    Values values;
+    for (const ResolvedTable& table : ResolvedTables(config)) {
+      for (const ResolvedKey& key : table.keys) {
+        if (key.spec->role == KeyRole::kRun) values[key.dotted] = key.value;
+      }
+    }
+    return values;
+  };
+  const Values first = values_of(now);
+  const Values second = values_of(before);
+  std::set<std::string> keys;
+  for (const auto& [one, other] : {std::pair(&first, &second), std::pair(&second, &first)}) {
+    for (const auto& [key, value] : *one) {
+      const auto found = other->find(key);
+      if (found == other->end() || found->second != value) keys.insert(key);
+    }
+  }
+  return keys;
 }
 
 /// Quotes `text` for a shell.
@@ -86,25 +112,31 @@ ResumeCheck CheckResume(const LoadedConfig& loaded, const Config& before,
     return origin != loaded.origins.end() && origin->second.place.argument;
   };
   const auto refuse = [](const std::string& difference) {
-    return ResumeCheck{"the configuration differs: " + difference, {}, "", ""};
+    return ResumeCheck{.refusal = "the configuration differs: " + difference};
   };
   const std::string run = Differences(now, before, [&](const auto& key, KeyRole role) {
-    const std::string name = AcceptedBy(key);
-    return role == KeyRole::kRun && !terms.accepted.contains(name);
+    return role == KeyRole::kRun && !terms.accepted.contains(AcceptedBy(key));
   });
   const std::string unset = Differences(now, before, [&](const auto& key, KeyRole role) {
     return role == KeyRole::kTuning && !terms.new_run && !is_set(key) &&
            !terms.accepted.contains(AcceptedBy(key));
   });
   if (!run.empty()) {
-    return refuse(run + (unset.empty() ? "" : "; " + unset));
+    std::set<std::string> names = terms.accepted;
+    for (const std::string& key : DifferingRunKeys(now, before)) names.insert(AcceptedBy(key));
+    const bool may_be = !names.contains("") && unset.empty();
+    const std::vector<std::string> all(names.begin(), names.end());
+    return refuse(run + (unset.empty() ? "" : "; " + unset) +
+                  (may_be ? "; to go on with that, use --accept " + Listed(all, ",") : ""));
   }
   if (!unset.empty()) return refuse(unset + "; to change that from here on, use --set");
   const auto of_role = [&](KeyRole wanted) {
     return Differences(now, before, [&](const auto&, KeyRole role) { return role == wanted; });
   };
-  ResumeCheck check{"", TunedKeys(loaded, before), of_role(KeyRole::kLayout),
-                    of_role(KeyRole::kRounding)};
+  ResumeCheck check{.refusal = "",
+                    .tuned = TunedKeys(loaded, before),
+                    .layout = of_role(KeyRole::kLayout),
+                    .rounding = of_role(KeyRole::kRounding)};
   if (now.global_batch() != before.global_batch()) {
     check.layout += "; a step has " + Counted(now.global_batch(), "sample") + ", that run's had " +
                     std::to_string(before.global_batch());
@@ -113,6 +145,9 @@ ResumeCheck CheckResume(const LoadedConfig& loaded, const Config& before,
     const std::string tuned = of_role(KeyRole::kTuning);
     check.tuned = tuned.empty() ? std::vector<std::string>() : std::vector{tuned};
   }
+  const std::string accepted =
+      Differences(now, before, [](const auto&, KeyRole role) { return role == KeyRole::kRun; });
+  if (!accepted.empty()) check.tuned.push_back(accepted);
   return check;
 }
 
@@ -122,10 +157,12 @@ bool OrdersDataAnew(const Config& now, const Config& before) {
           }).empty();
 }
 
-std::string RestartPlace(const std::string& directory, const CheckpointConfig& checkpoints) {
+std::string RestartPlace(const std::string& directory, const std::string& start,
+                         const CheckpointConfig& checkpoints) {
   if (const auto newest = NewestCheckpoint(directory)) {
     return "after step " + std::to_string(RequireManifest(*newest).run.step);
   }
+  if (!start.empty()) return "from " + start;
   return std::string("from the beginning: there is no checkpoint ") +
          (checkpoints.periodic() ? "yet" : kNotPeriodic);
 }

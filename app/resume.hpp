@@ -30,10 +30,10 @@ struct ResumeTerms {
 };
 
 struct ResumeCheck {
-  std::string refusal;             ///< why it may not resume; empty: it may
-  std::vector<std::string> tuned;  ///< "optimizer.epsilon is 1e-06, that run has 1e-08"
-  std::string layout;              ///< keys that change how the job is cut; empty: none
-  std::string rounding;            ///< keys that change rounding; empty: none
+  std::string refusal = {};             ///< why it may not resume; empty: it may
+  std::vector<std::string> tuned = {};  ///< "optimizer.epsilon is 1e-06, that run has 1e-08"
+  std::string layout = {};              ///< keys that change how the job is cut; empty: none
+  std::string rounding = {};            ///< keys that change rounding; empty: none
 };
 
 /// Checks whether `now` can go on from a checkpoint that a run of `before` has written. Tuning keys
@@ -53,9 +53,11 @@ bool OrdersDataAnew(const Config& now, const Config& before);
 /// Why a run has no checkpoints if CheckpointConfig::periodic is false.
 inline constexpr const char* kNotPeriodic = "(checkpoint.every and every_minutes are 0)";
 
-/// Returns where a training in `directory` restarts: "after step 8", or "from the beginning: " and
-/// the reason. Throws std::runtime_error if the directory cannot be read.
-std::string RestartPlace(const std::string& directory, const CheckpointConfig& checkpoints);
+/// Returns where a training in `directory` restarts: "after step 8", "from " and the checkpoint
+/// `start` that it began with, or "from the beginning: " and the reason. Throws std::runtime_error if
+/// the directory cannot be read.
+std::string RestartPlace(const std::string& directory, const std::string& start,
+                         const CheckpointConfig& checkpoints);
 
 /// Returns a line that tells the user of a run in `directory` that failed with `kind` how to resume
 /// it, or that it cannot be resumed; empty if the cause does. `steps` is the step of the newest

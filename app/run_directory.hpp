@@ -19,7 +19,6 @@ namespace troupe {
 
 inline constexpr const char* kResolvedFile = "resolved.toml";
 inline constexpr const char* kMetricsFile = "metrics.jsonl";
-inline constexpr const char* kWeightsFile = "weights.safetensors";
 
 /// Path of the configuration in the run directory `run`.
 std::string ResolvedFile(const std::string& run);

@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <filesystem>
 #include <iostream>
+#include <optional>
 #include <set>
 #include <string>
 #include <system_error>
-#include <unistd.h>
 #include <utility>
 #include <vector>
 
@@ -20,11 +20,13 @@
 #include "app/state_change.hpp"
 #include "checkpoint/manifest.hpp"
 #include "checkpoint/run_checkpoints.hpp"
+#include "checkpoint/saved_parameters.hpp"
 #include "cluster/variables.hpp"
 #include "configs/paths.hpp"
 #include "data/digest.hpp"
 #include "layout/text.hpp"
 #include "modules/device/backend.hpp"
+#include "plan/stage_parts.hpp"
 
 namespace troupe {
 namespace {
@@ -39,12 +41,61 @@ void RequireCheckpoint(const std::string& run_directory) {
       (there ? "none in it (checkpoint.every, checkpoint.every_minutes)" : "no such directory"));
 }
 
+/// The checkpoint that --from names.
+std::string CheckpointFrom(const ClusterArguments& arguments) {
+  const std::string& from = arguments.from;
+  const std::string run = RunDirectoryOf(from);
+  if (run.empty()) {
+    throw LaunchError("--from " + from + ": expected a run directory or a checkpoint of one");
+  }
+  if (run != from) {
+    if (arguments.from_step) throw LaunchError("--from-step: " + from + " is one checkpoint");
+    return from;
+  }
+  if (!arguments.from_step) {
+    if (const auto newest = NewestCheckpoint(run, PrintWarning)) return *newest;
+    throw LaunchError("--from " + from +
+                      ": expected a run with a complete checkpoint, found none in it");
+  }
+  std::vector<std::string> steps;
+  for (const FoundCheckpoint& found : AllCheckpoints(run)) {
+    if (found.step == *arguments.from_step && found.fault.empty()) return found.folder;
+    if (found.fault.empty()) steps.push_back(std::to_string(found.step));
+  }
+  throw LaunchError("--from-step " + std::to_string(*arguments.from_step) + ": " + run +
+                    " has no complete checkpoint of it, but of " +
+                    (steps.empty() ? "no step" : "steps " + Listed(steps, ", ")));
+}
+
+/// The checkpoint that the job goes on from.
+std::string CheckpointOf(const ClusterArguments& arguments) {
+  return arguments.resume.empty() ? CheckpointFrom(arguments) : *NewestCheckpoint(arguments.resume);
+}
+
+/// Names the newest parameters of each run that modules start from, so that all processes of the
+/// launcher read the same while that run goes on.
+void SettleWeightsRuns(LoadedConfig& loaded) {
+  bool any = false;
+  const auto settle = [&](std::optional<std::string>& weights) {
+    const std::string run = weights ? WeightsRun(*weights) : "";
+    if (run.empty()) return;
+    try {
+      weights = std::string(kRunWeights) + NewestParameters(run);
+    } catch (const std::runtime_error& e) {
+      throw LaunchError(e.what());
+    }
+    any = true;
+  };
+  for (ModuleConfig& module : loaded.config.modules) settle(module.weights);
+  for (EdgeConfig& edge : loaded.config.edges) {
+    if (edge.through) settle(edge.through->weights);
+  }
+  if (any) loaded.resolved_toml = ResolvedToml(loaded.config);
+}
+
 /// The file to load, and all values on top of it.
 ConfigArguments SettledConfig(const ClusterArguments& arguments, const char* verb) {
   ConfigArguments config = arguments.work.config;
-  if (!arguments.resume.empty() && !arguments.from.empty()) {
-    throw LaunchError("--resume goes on in a run's directory and --from in a new one: use one");
-  }
   if (arguments.from_step && arguments.from.empty()) {
     throw LaunchError("--from-step needs --from RUN_DIRECTORY");
   }
@@ -56,6 +107,7 @@ ConfigArguments SettledConfig(const ClusterArguments& arguments, const char* ver
   if (config.path.empty()) {
     if (!arguments.resume.empty()) RequireCheckpoint(arguments.resume);
     config.path = ResolvedFile(run);
+    config.text = RequireManifest(CheckpointOf(arguments)).run.configuration;
   }
   if (arguments.work.verify && !arguments.work.dtype.empty()) {
     config.overrides.push_back("run.precision=\"" + arguments.work.dtype + "\"");
@@ -92,36 +144,27 @@ RunSpec LoadRun(ClusterArguments arguments, const char* verb) {
   RunSpec run{std::move(arguments), {}, nullptr};
   const MemberArguments& member = run.arguments.member;
   run.loaded = LoadConfigOf(run.arguments.work.config, member.config_descriptor);
+  if (!member.child()) SettleWeightsRuns(run.loaded);
   if (!member.child()) RequireDataFiles(run.loaded);
   run.plan = std::make_shared<const JobPlan>(run.config());
   if (!member.child()) RequireBackend(run.loaded);
   return run;
 }
 
-/// The checkpoint that --from names.
-static std::string CheckpointFrom(const ClusterArguments& arguments) {
-  const std::string& from = arguments.from;
-  const std::string run = RunDirectoryOf(from);
-  if (run.empty()) {
-    throw LaunchError("--from " + from + ": expected a run directory or a checkpoint of one");
+/// Throws unless every name is of a module or projector, or kDataName.
+static void RequireKnown(const std::set<std::string>& accepted,
+                         const std::vector<const Config*>& configs) {
+  std::set<std::string> known = {kDataName};
+  for (const Config* const config : configs) {
+    for (const ModuleConfig& module : config->modules) known.insert(module.name);
+    for (const EdgeConfig& edge : config->edges) known.insert(ProjectorName(edge));
   }
-  if (run != from) {
-    if (arguments.from_step) throw LaunchError("--from-step: " + from + " is one checkpoint");
-    return from;
+  for (const std::string& name : accepted) {
+    if (known.contains(name)) continue;
+    throw LaunchError("--accept " + name + ": expected " +
+                      ListedWithOr(std::vector<std::string>(known.begin(), known.end())) +
+                      ", got another name");
   }
-  if (!arguments.from_step) {
-    if (const auto newest = NewestCheckpoint(run, PrintWarning)) return *newest;
-    throw LaunchError("--from " + from +
-                      ": expected a run with a complete checkpoint, found none in it");
-  }
-  std::vector<std::string> steps;
-  for (const FoundCheckpoint& found : AllCheckpoints(run)) {
-    if (found.step == *arguments.from_step && found.fault.empty()) return found.folder;
-    if (found.fault.empty()) steps.push_back(std::to_string(found.step));
-  }
-  throw LaunchError("--from-step " + std::to_string(*arguments.from_step) + ": " + run +
-                    " has no complete checkpoint of it, but of " +
-                    (steps.empty() ? "no step" : "steps " + Listed(steps, ", ")));
 }
 
 /// Prints what becomes of modules, and throws unless the user has asked for all of it.
@@ -130,7 +173,7 @@ static void RequireAccepted(const std::string& argument, const std::vector<PartC
   std::string refused;
   std::vector<std::string> names;
   for (const PartChange& change : changes) {
-    const std::string line = change.part + " " + change.line;
+    const std::string line = change.part + ": " + change.line;
     if (accepted.contains(change.part)) {
       std::cerr << argument << ": " << line << '\n' << std::flush;
       continue;
@@ -144,10 +187,10 @@ static void RequireAccepted(const std::string& argument, const std::vector<PartC
 }
 
 Config ConfigurationOf(const CheckpointManifest& manifest, const std::string& checkpoint) {
-  const Descriptor text = HandedConfig(manifest.run.configuration);
   ConfigArguments arguments;
   arguments.path = checkpoint + "/manifest.json";
-  return LoadConfigOf(arguments, dup(text.get())).config;
+  arguments.text = manifest.run.configuration;
+  return LoadConfigOf(arguments, -1).config;
 }
 
 void ResumeRun(RunSpec& run) {
@@ -155,13 +198,13 @@ void ResumeRun(RunSpec& run) {
   const bool new_run = arguments.resume.empty();
   if (new_run && arguments.from.empty()) return;
   if (!new_run) RequireCheckpoint(arguments.resume);
-  const std::string checkpoint =
-      new_run ? CheckpointFrom(arguments) : *NewestCheckpoint(arguments.resume);
+  const std::string checkpoint = CheckpointOf(arguments);
   const std::string argument =
       new_run ? "--from " + arguments.from : "--resume " + arguments.resume;
   const CheckpointManifest manifest = RequireManifest(checkpoint);
   const Config before = ConfigurationOf(manifest, checkpoint);
   const ResumeTerms terms{{arguments.accept.begin(), arguments.accept.end()}, new_run};
+  RequireKnown(terms.accepted, {&run.config(), &before});
   const ResumeCheck check = CheckResume(run.loaded, before, terms);
   if (!check.refusal.empty()) throw LaunchError(argument + ": " + check.refusal);
   try {
@@ -171,17 +214,21 @@ void ResumeRun(RunSpec& run) {
   } catch (const std::runtime_error& e) {
     throw LaunchError(argument + ": " + e.what());
   }
-  const bool same_list = run.config().data.train == before.data.train;
-  if (same_list && !terms.accepted.contains(kDataName) &&
-      TrainDigest(run.config()) != manifest.run.data.digest) {
+  const std::string digest = TrainDigest(run.config());
+  if (!terms.accepted.contains(kDataName) && !manifest.run.data.digest.starts_with(digest)) {
     throw LaunchError(argument + ": " + run.config().data.train +
-                      " has changed since the run read it, so it cannot go on at the next sample; "
-                      "to begin with its first sample, use --accept data");
+                      " holds other rows than the run has read, so it cannot go on at the next "
+                      "sample; to begin with the first one, use --accept data");
   }
   RequireSameFolders(new_run ? RunDirectoryOf(arguments.from) : arguments.resume, run.config(),
                      terms.accepted);
   // The steps of run.epochs are known when the rows are counted (app/train_work.cpp).
   if (!new_run && !run.config().run.epochs) RequireSteps(arguments.resume, run.config().run);
+  if (new_run && !run.config().run.epochs && run.config().run.steps <= manifest.run.step) {
+    throw LaunchError(argument + ": expected run.steps of more than the " +
+                      std::to_string(manifest.run.step) + " that are done, got " +
+                      std::to_string(run.config().run.steps));
+  }
   for (const std::string& line : check.tuned) {
     std::cerr << argument << ": from here on " << line << '\n' << std::flush;
   }

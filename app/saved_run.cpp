@@ -17,9 +17,17 @@ namespace fs = std::filesystem;
 
 /// RUN for RUN/checkpoints/step-00000120, else nothing.
 static std::optional<std::string> RunOfCheckpoint(const std::string& path) {
-  const fs::path folder = fs::path(path).lexically_normal();
-  const fs::path plain = folder.has_filename() ? folder : folder.parent_path();
-  if (plain.parent_path().filename() != "checkpoints") return std::nullopt;
+  if (path.empty()) return std::nullopt;
+  const auto plain_of = [](const fs::path& folder) {
+    return folder.has_filename() ? folder : folder.parent_path();
+  };
+  fs::path plain = plain_of(fs::path(path).lexically_normal());
+  if (plain.parent_path().parent_path().empty()) {
+    plain = plain_of(fs::absolute(path).lexically_normal());
+  }
+  const bool is_checkpoint = plain.parent_path().filename() == "checkpoints" &&
+                             plain.filename().string().starts_with("step-");
+  if (!is_checkpoint) return std::nullopt;
   return plain.parent_path().parent_path().string();
 }
 
@@ -40,20 +48,11 @@ std::string RunDirectoryOf(const std::string& path) {
 
 SavedRun OpenSavedRun(const std::string& path) {
   if (const auto run = RunOfCheckpoint(path)) return OpenCheckpoint(*run, path);
-  const std::string weights = path + "/" + kWeightsFile;
-  std::error_code unknown;
-  const auto newest = NewestCheckpoint(path, PrintWarning);
-  if (fs::exists(weights, unknown)) {
-    SavedParameters final = SavedParameters::OfFile(weights);
-    if (!newest) return {path, weights, std::move(final)};
-    if (final.steps() >= RequireManifest(*newest).run.step)
-      return {path, weights, std::move(final)};
+  const std::string parameters = NewestParameters(path, PrintWarning);
+  if (parameters.ends_with(kWeightsFile)) {
+    return {path, parameters, SavedParameters::OfFile(parameters)};
   }
-  if (newest) return OpenCheckpoint(path, *newest);
-  throw std::runtime_error(
-      path + ": expected a checkpoint or " + kWeightsFile +
-      ", found neither; a run saves its parameters when it ends, and checkpoints as "
-      "[checkpoint] says");
+  return OpenCheckpoint(path, parameters);
 }
 
 }  // namespace troupe

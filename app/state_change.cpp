@@ -18,8 +18,9 @@ struct Difference {
   bool now = false;     ///< the configuration has
   std::vector<std::string> added;
   std::vector<std::string> removed;
-  std::vector<std::string> trained;  ///< from here on
-  std::vector<std::string> frozen;   ///< likewise
+  std::vector<std::string> trained;   ///< from here on
+  std::vector<std::string> frozen;    ///< likewise
+  std::vector<std::string> replaced;  ///< by those of a folder
 };
 
 bool HasMoments(const CheckpointManifest& saved, const std::string& name) {
@@ -59,26 +60,28 @@ void Compare(const ParameterSpec& spec, const CheckpointManifest& saved, Differe
     part.frozen.push_back(spec.name);
   }
   if (!trained && !spec.frozen) part.trained.push_back(spec.name);
+  if (!trained && spec.frozen && spec.from_folder) part.replaced.push_back(spec.name);
 }
 
+/// "12 tensors (vision.norm.weight, ...)".
 std::string Count(const std::vector<std::string>& tensors) {
   return Counted(std::ssize(tensors), "tensor") + " (" + tensors.front() +
          (tensors.size() > 1 ? ", ..." : "") + ")";
 }
 
 std::string LineOf(const Difference& part) {
-  if (!part.before && part.now) {
-    return "is not in the checkpoint: its " + Count(part.added) + " begin with their own values";
-  }
-  if (!part.now) return "is left out: its " + Count(part.removed) + " are not read";
+  if (!part.before)
+    return "not in the checkpoint, begins with its own values: " + Count(part.added);
+  if (!part.now) return "left out: " + Count(part.removed);
   std::vector<std::string> texts;
-  const auto add = [&](const std::vector<std::string>& tensors, const std::string& text) {
-    if (!tensors.empty()) texts.push_back(Count(tensors) + " " + text);
+  const auto add = [&](const char* text, const std::vector<std::string>& tensors) {
+    if (!tensors.empty()) texts.push_back(text + Count(tensors));
   };
-  add(part.added, "not in the checkpoint begin with their own values");
-  add(part.removed, "are left out");
-  add(part.trained, "that were frozen are trained from here on, with moments of 0");
-  add(part.frozen, "that were trained are frozen from here on, and their moments left out");
+  add("not in the checkpoint, with their own values: ", part.added);
+  add("left out: ", part.removed);
+  add("frozen before, trained from here on with moments of 0: ", part.trained);
+  add("not those of the checkpoint, but of the folder: ", part.replaced);
+  add("trained before, frozen from here on without moments: ", part.frozen);
   return Listed(texts, "; ");
 }
 
@@ -99,7 +102,7 @@ std::vector<PartChange> CompareState(const Config& now, const CheckpointManifest
   std::vector<PartChange> changes;
   for (const auto& [name, part] : parts) {
     const bool fresh = !part.added.empty() || !part.trained.empty();
-    if (!fresh && part.removed.empty() && part.frozen.empty()) continue;
+    if (!fresh && part.removed.empty() && part.frozen.empty() && part.replaced.empty()) continue;
     changes.push_back({name, LineOf(part), fresh});
   }
   return changes;

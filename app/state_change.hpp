@@ -13,7 +13,7 @@ namespace troupe {
 /// What becomes of the state of one module or projector.
 struct PartChange {
   std::string part;
-  std::string line;    ///< "vision: is new, its 12 tensors begin with their own values"
+  std::string line;    ///< "left out: 12 tensors (vision.norm.weight, ...)"
   bool fresh = false;  ///< it lacks tensors that it needs
 };
 

@@ -13,6 +13,7 @@
 #include "app/run_folders.hpp"
 #include "checkpoint/assemble.hpp"
 #include "checkpoint/safetensors.hpp"
+#include "checkpoint/saved_parameters.hpp"
 #include "files/file_error.hpp"
 #include "files/output_file.hpp"
 #include "files/strict_json.hpp"

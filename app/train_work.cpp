@@ -4,6 +4,7 @@
 #include <iostream>
 #include <memory>
 #include <optional>
+#include <set>
 #include <unistd.h>
 
 #include "app/cause.hpp"
@@ -39,12 +40,13 @@ void WarnOfCutRows(const LlavaSource& source, const Config& config) {
 
 /// Prints how often the run sees each row: "600 rows, 10.7 epochs", or "596 of 600 rows, ..." if
 /// some are skipped; and the steps if they follow from that.
-void PrintEpochs(const LlavaSource& source, const Config& config) {
+void PrintEpochs(const LlavaSource& source, const Config& config, const RunStart& begin) {
   const std::int64_t used = source.num_used_rows();
   const std::int64_t all = source.train_size();
   const auto rows = static_cast<double>(source.places_per_epoch());
   const auto batch = static_cast<double>(config.global_batch());
-  const double epochs = static_cast<double>(config.run.steps) * batch / rows;
+  const auto samples = static_cast<double>(PlaceAfter(config, begin, config.run.steps));
+  const double epochs = samples / rows;
   std::cout << (used < all ? std::to_string(used) + " of " : "") << Counted(all, "row")
             << Formatted(", %.*f epochs", epochs < 0.1 ? 3 : 1, epochs)
             << (config.run.epochs ? ", " + Counted(config.run.steps, "step") : "") << '\n';
@@ -71,13 +73,16 @@ class TrainWork : public Work {
       : Work(run),
         resolved_toml_(run.loaded.resolved_toml),
         start_(run.arguments.start),
+        accepted_(run.arguments.accept.begin(), run.arguments.accept.end()),
         training_(plan_) {}
 
   std::string OpenRunDirectory(const std::string& into) override {
     const RunConfig& run = plan_->config().run;
-    if (run.epochs && !into.empty() && NewestCheckpoint(into)) RequireSteps(into, run);
     directory_.emplace(run, resolved_toml_, into);
     Begin(directory_->checkpoint().empty() ? start_ : directory_->checkpoint());
+    if (run.epochs && !directory_->checkpoint().empty()) {
+      RequireSteps(into, training_->config().run);
+    }
     return directory_->path();
   }
 
@@ -94,7 +99,7 @@ class TrainWork : public Work {
 
   void Announce() override {
     std::cout << VersionText() << '\n' << LayoutTable(*plan_);
-    if (llava_) PrintEpochs(*llava_, plan_->config());
+    if (llava_) PrintEpochs(*llava_, training_->config(), begin_);
     if (plan_->config().log.tensorboard) std::cout << UtilisationText(plan_->config()) << '\n';
     std::cout << "run directory " << directory_->path() << '\n';
     if (!plan_->config().checkpoint.periodic()) {
@@ -151,7 +156,7 @@ class TrainWork : public Work {
   void Begin(const std::string& checkpoint) {
     const Config& config = plan_->config();
     begin_.group = config.global_batch();
-    digest_ = TrainDigest(config);
+    digest_ = TrainDigest(config) + (llava_ ? llava_->OrderDigest() : "");
     if (checkpoint.empty()) return;
     const CheckpointManifest manifest = RequireManifest(checkpoint);
     checkpoint_ = checkpoint;
@@ -163,9 +168,16 @@ class TrainWork : public Work {
     const DataPosition& data = manifest.run.data;
     data_anew_ =
         data.digest != digest_ || OrdersDataAnew(config, ConfigurationOf(manifest, checkpoint));
-    if (data_anew_) return;
-    begin_.place = data.place;
-    begin_.group = data.group;
+    if (data_anew_ && !accepted_.contains(kDataName)) {
+      throw LaunchError(checkpoint +
+                        ": the samples or their order have changed since, so the run "
+                        "cannot go on at the next one; to begin with the first, use "
+                        "--accept data");
+    }
+    if (!data_anew_) {
+      begin_.place = data.place;
+      begin_.group = data.group;
+    }
     if (!config.run.epochs) return;
     Config rest = config;
     rest.run.steps = begin_.step + StepsOfEpochs(*config.run.epochs, llava_->places_per_epoch(),
@@ -214,6 +226,7 @@ class TrainWork : public Work {
 
   const std::string resolved_toml_;
   const std::string start_;                  ///< checkpoint to begin with if the directory has none
+  const std::set<std::string> accepted_;     ///< ResumeTerms::accepted
   std::shared_ptr<const JobPlan> training_;  ///< with the steps of the whole run
   RunStart begin_;
   std::string checkpoint_;  ///< that it goes on from, as the user writes it

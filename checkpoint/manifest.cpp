@@ -7,6 +7,7 @@
 #include <stdexcept>
 #include <system_error>
 
+#include "checkpoint/tensor_file.hpp"
 #include "files/file_error.hpp"
 #include "files/output_file.hpp"
 #include "files/sha256.hpp"
@@ -114,6 +115,10 @@ SavedTensor ParseTensor(const Json& json, std::size_t num_files) {
     if (!json[key].is_array()) FailReading(std::string(key) + " is not a list");
   }
   for (const Json& size : json["shape"]) tensor.shape.push_back(ParseNumber(size, "a size"));
+  TensorEntry whole;
+  whole.type = tensor.type;
+  whole.shape = tensor.shape;
+  CheckedBytes(whole);
   for (const Json& place : json["files"]) {
     const auto file = static_cast<std::size_t>(ParseNumber(place, "a place in files"));
     if (file >= num_files || (!tensor.files.empty() && file <= tensor.files.back())) {

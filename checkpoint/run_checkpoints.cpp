@@ -154,9 +154,10 @@ void RemoveOldCheckpoints(const std::string& run_folder, std::int64_t keep,
   }
   std::int64_t num_complete = 0;
   for (const Found& found : AllFolders(run_folder)) {
+    const bool lasting = keep_every > 0 && found.step % keep_every == 0;
+    if (lasting && num_complete >= keep) continue;
     if (!FaultOf(found)) {
-      const bool lasting = keep_every > 0 && found.step % keep_every == 0;
-      if (++num_complete > keep && !lasting) Remove(found.folder);
+      if (++num_complete > keep) Remove(found.folder);
     } else if (num_complete > 0) {
       Remove(found.folder);
     }

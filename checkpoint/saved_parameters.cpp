@@ -7,10 +7,39 @@
 
 #include "checkpoint/assemble.hpp"
 #include "checkpoint/manifest.hpp"
+#include "checkpoint/run_checkpoints.hpp"
 #include "checkpoint/sharded.hpp"
+#include "files/file_error.hpp"
 #include "modules/tensor_pieces.hpp"
 
 namespace troupe {
+
+/// Optimizer steps that led to the final parameters of a run; 0 if the file does not say.
+static std::int64_t StepsOf(const SafetensorsReader& file) {
+  std::int64_t steps = 0;
+  const auto found = file.metadata().find("steps");
+  if (found == file.metadata().end()) return steps;
+  const std::string& text = found->second;
+  std::from_chars(text.data(), text.data() + text.size(), steps);
+  return steps;
+}
+
+std::string NewestParameters(const std::string& path,
+                             const std::function<void(const std::string& line)>& skipped) {
+  if (path.ends_with(kWeightsFile) || IsThere(ManifestPath(path))) return path;
+  const auto newest = NewestCheckpoint(path, skipped);
+  std::string file = path + "/" + kWeightsFile;
+  if (IsThere(file)) {
+    const bool is_newest =
+        !newest || StepsOf(SafetensorsReader(file)) >= RequireManifest(*newest).run.step;
+    if (is_newest) return file;
+  }
+  if (newest) return *newest;
+  throw std::runtime_error(
+      path + ": expected a checkpoint or " + kWeightsFile +
+      ", found neither; a run saves its parameters when it ends, and checkpoints as "
+      "[checkpoint] says");
+}
 
 SavedParameters SavedParameters::OfCheckpoint(const std::string& folder) {
   const CheckpointManifest manifest = RequireManifest(folder);
@@ -32,17 +61,13 @@ SavedParameters SavedParameters::OfFile(const std::string& file) {
     const std::vector<std::int64_t> origin(entry.shape.size(), 0);
     saved.tensors_[entry.name] = {entry.shape, {{reader.get(), entry.name, origin}}};
   }
-  const auto steps = reader->metadata().find("steps");
-  if (steps != reader->metadata().end()) {
-    const std::string& text = steps->second;
-    std::from_chars(text.data(), text.data() + text.size(), saved.steps_);
-  }
+  saved.steps_ = StepsOf(*reader);
   return saved;
 }
 
 void SavedParameters::AddShard(const SafetensorsReader& file) {
   for (const TensorEntry& entry : file.entries()) {
-    const auto stored = ParseStoredPlace(file, entry.name);
+    const auto stored = ParseStoredPlace(file, entry);
     if (!stored || stored->kind != TensorKind::kParameter) continue;
     Tensor& tensor = tensors_[stored->name];
     if (tensor.pieces.empty()) tensor.shape = stored->global_shape;

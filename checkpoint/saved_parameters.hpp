@@ -13,6 +13,15 @@
 
 namespace troupe {
 
+inline constexpr const char* kWeightsFile = "weights.safetensors";
+
+/// Returns the newest parameters that `path` has: itself if it is a checkpoint or such a file, else
+/// RUN/weights.safetensors or the run's newest checkpoint. Calls `skipped` as NewestCheckpoint does.
+/// Throws std::runtime_error, one line, if there are none.
+std::string NewestParameters(
+    const std::string& path,
+    const std::function<void(const std::string& line)>& skipped = [](const std::string&) {});
+
 /// Opens every file first, so that a run may remove the checkpoint meanwhile.
 class SavedParameters {
  public:

@@ -16,52 +16,50 @@ const SavedTensor* SavedState::Find(const std::string& name) const {
   return found == manifest_.tensors.end() ? nullptr : &found->second;
 }
 
-const SafetensorsReader& SavedState::FileAt(std::size_t place) {
+void SavedState::OpenFile(std::size_t place) {
   auto& file = files_[place];
-  if (file == nullptr) {
-    file = OpenShardFile(folder_, manifest_.run.step, manifest_.files.at(place));
+  if (file != nullptr) return;
+  file = OpenShardFile(folder_, manifest_.run.step, manifest_.files.at(place));
+  for (const TensorEntry& entry : file->entries()) {
+    const auto stored = ParseStoredPlace(*file, entry);
+    if (!stored) continue;
+    const std::string name = StoredName(stored->kind, stored->name);
+    const SavedTensor* const tensor = Find(name);
+    if (tensor == nullptr) continue;
+    if (stored->global_shape != tensor->shape || entry.type != tensor->type) {
+      throw std::runtime_error(file->path() + ": tensor " + name + ": expected a piece of " +
+                               ToString(tensor->shape) + " of " + ToString(tensor->type) +
+                               ", got one of " + ToString(stored->global_shape) + " of " +
+                               ToString(entry.type));
+    }
+    pieces_[name].push_back({file.get(), &entry, stored->offsets});
   }
-  return *file;
 }
 
 const std::vector<SavedState::Piece>& SavedState::PiecesOf(const std::string& name) {
-  const auto [found, is_new] = pieces_.try_emplace(name);
-  if (!is_new) return found->second;
   const SavedTensor& tensor = manifest_.tensors.at(name);
+  for (const std::size_t place : tensor.files) OpenFile(place);
+  const std::vector<Piece>& pieces = pieces_[name];
+  if (!checked_.insert(name).second) return pieces;
   std::int64_t elements = 0;
-  for (const std::size_t place : tensor.files) {
-    const SafetensorsReader& file = FileAt(place);
-    for (const TensorEntry& entry : file.entries()) {
-      const auto stored = ParseStoredPlace(file, entry.name);
-      if (!stored || StoredName(stored->kind, stored->name) != name) continue;
-      if (stored->global_shape != tensor.shape || entry.type != tensor.type) {
-        throw std::runtime_error(file.path() + ": tensor " + name + ": expected a piece of " +
-                                 ToString(tensor.shape) + " of " + ToString(tensor.type) +
-                                 ", got one of " + ToString(stored->global_shape) + " of " +
-                                 ToString(entry.type));
-      }
-      found->second.push_back({&file, &entry, stored->offsets});
-      elements += NumElements(entry.shape);
-    }
-  }
-  if (elements != NumElements(tensor.shape)) {
-    throw std::runtime_error(folder_ + ": tensor " + name + ": " + std::to_string(elements) +
-                             " elements are saved, expected " +
-                             std::to_string(NumElements(tensor.shape)));
-  }
-  return found->second;
+  for (const Piece& piece : pieces) elements += NumElements(piece.entry->shape);
+  if (elements == NumElements(tensor.shape)) return pieces;
+  throw std::runtime_error(folder_ + ": tensor " + name + ": " + std::to_string(elements) +
+                           " elements are saved, expected " +
+                           std::to_string(NumElements(tensor.shape)));
 }
 
 Buffer SavedState::Read(const std::string& name, const std::vector<std::int64_t>& offsets,
                         const Shape& shape) {
   const SavedTensor& tensor = manifest_.tensors.at(name);
+  const std::vector<Piece>& pieces = PiecesOf(name);
   const Buffer part = Buffer::Allocate(shape, LoadedTypeOf(tensor.type));
   if (SizeOf(part.dtype()) != SizeOf(tensor.type)) {
     throw std::runtime_error(folder_ + ": tensor " + name + ": no state is stored as " +
                              ToString(tensor.type));
   }
   std::int64_t filled = 0;
-  for (const Piece& piece : PiecesOf(name)) {
+  for (const Piece& piece : pieces) {
     PartToRead common{.offsets = {}, .shape = {}, .to = {}, .whole = shape, .data = part.data()};
     for (std::size_t d = 0; d < shape.size(); ++d) {
       const std::int64_t first = piece.offsets[d];

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -42,13 +43,15 @@ class SavedState {
     const TensorEntry* entry = nullptr;
     std::vector<std::int64_t> offsets;
   };
-  const SafetensorsReader& FileAt(std::size_t place);
+  /// Opens a file and notes its pieces, once.
+  void OpenFile(std::size_t place);
   const std::vector<Piece>& PiecesOf(const std::string& name);
 
   std::string folder_;
   CheckpointManifest manifest_;
   std::map<std::size_t, std::shared_ptr<const SafetensorsReader>> files_;  ///< by place
-  std::map<std::string, std::vector<Piece>> pieces_;                       ///< by tensor
+  std::map<std::string, std::vector<Piece>> pieces_;  ///< by tensor, of the open files
+  std::set<std::string> checked_;                     ///< tensors whose pieces are all there
 };
 
 }  // namespace troupe

@@ -151,7 +151,8 @@ void GiveKind(StageProgram& program, TensorKind kind, SavedState& saved, std::ve
 }  // namespace
 
 std::optional<StoredPlace> ParseStoredPlace(const SafetensorsReader& file,
-                                            const std::string& stored_name) {
+                                            const TensorEntry& entry) {
+  const std::string& stored_name = entry.name;
   StoredPlace place;
   const std::size_t slash = stored_name.find('/');
   const auto* const kind = std::ranges::find_if(kStored, [&](TensorKind one) {
@@ -162,7 +163,7 @@ std::optional<StoredPlace> ParseStoredPlace(const SafetensorsReader& file,
   place.name = stored_name.substr(slash + 1, stored_name.rfind(kPieceMark) - slash - 1);
   const auto found = file.metadata().find(stored_name);
   const auto json = ParseOwnJson(found == file.metadata().end() ? "" : found->second);
-  const Shape& shape = file.Find(stored_name)->shape;
+  const Shape& shape = entry.shape;
   const auto read = [&](const char* key, std::vector<std::int64_t>& numbers) {
     if (!json.is_object() || !json.contains(key) || !json[key].is_array()) return false;
     for (const auto& item : json[key]) {

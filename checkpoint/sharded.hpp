@@ -1,4 +1,4 @@
-// Writes one shard of a job into one file, and reads it back in the same layout.
+// Writes one shard of a job into one file, and reads shards of any layout from such files.
 //
 //   FOLDER/MODULE.s0-dp0-cp0-tp1.safetensors   by every shard (WriteShard)
 //   FOLDER/manifest.json                       by one process, once all are written (manifest.hpp)
@@ -61,7 +61,7 @@ struct StoredPlace {
 /// Returns nothing for a tensor without such a name. Throws std::runtime_error, one line that names
 /// the file, for one that has no place or does not lie in its whole.
 std::optional<StoredPlace> ParseStoredPlace(const SafetensorsReader& file,
-                                            const std::string& stored_name);
+                                            const TensorEntry& entry);
 
 /// Opens `file` in `folder`, reads its header and compares size and header with the manifest. Throws
 /// std::runtime_error, one line that names the file.

@@ -1,31 +1,13 @@
 #include "checkpoint/weights_run.hpp"
 
-#include <charconv>
 #include <stdexcept>
 #include <vector>
 
-#include "checkpoint/run_checkpoints.hpp"
-#include "files/file_error.hpp"
+#include "checkpoint/saved_parameters.hpp"
 #include "modules/tensor_pieces.hpp"
 #include "plan/stage_parts.hpp"
 
 namespace troupe {
-namespace {
-
-/// As a run writes them at its end.
-constexpr const char* kFinal = "/weights.safetensors";
-
-/// Optimizer steps that led to the final parameters of a run.
-std::int64_t StepsOf(const SafetensorsReader& whole) {
-  std::int64_t steps = 0;
-  const auto found = whole.metadata().find("steps");
-  if (found == whole.metadata().end()) return 0;
-  std::from_chars(found->second.data(), found->second.data() + found->second.size(), steps);
-  return steps;
-}
-
-}  // namespace
-
 WeightsRuns::WeightsRuns(const Config& config) {
   for (const ModuleConfig& module : config.modules) {
     if (module.weights) runs_[module.name] = WeightsRun(*module.weights);
@@ -39,23 +21,13 @@ WeightsRuns::WeightsRuns(const Config& config) {
 }
 
 WeightsRuns::Source WeightsRuns::Open(const std::string& path) {
+  const std::string parameters = NewestParameters(path);
   Source source;
-  if (IsThere(ManifestPath(path))) {
-    source.state = std::make_unique<SavedState>(path);
-    return source;
+  if (parameters.ends_with(kWeightsFile)) {
+    source.whole = std::make_unique<const SafetensorsReader>(parameters);
+  } else {
+    source.state = std::make_unique<SavedState>(parameters);
   }
-  const auto newest = NewestCheckpoint(path);
-  if (IsThere(path + kFinal)) {
-    source.whole = std::make_unique<const SafetensorsReader>(path + kFinal);
-    if (!newest || StepsOf(*source.whole) >= RequireManifest(*newest).run.step) return source;
-    source.whole.reset();
-  }
-  if (!newest) {
-    throw std::runtime_error(path +
-                             ": expected a run that has saved parameters, or a checkpoint, "
-                             "found none");
-  }
-  source.state = std::make_unique<SavedState>(*newest);
   return source;
 }
 

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <filesystem>
 #include <iostream>
+#include <limits>
 #include <map>
 #include <memory>
 #include <stdexcept>
@@ -21,6 +22,7 @@
 #include "checkpoint/sharded.hpp"
 #include "checkpoint/tensor_digest.hpp"
 #include "cluster/hello_check.hpp"
+#include "files/file_error.hpp"
 #include "layout/route.hpp"
 #include "layout/text.hpp"
 #include "modules/tensor_pieces.hpp"
@@ -66,10 +68,11 @@ int ListCheckpoints(const std::string& path) {
       rows.push_back({std::to_string(found.step), "", "", "", "incomplete: " + found.fault});
       continue;
     }
+    const auto manifest = ReadManifest(found.folder);
+    if (!manifest) continue;  // a run has removed it meanwhile
     any = true;
-    const CheckpointManifest manifest = RequireManifest(found.folder);
-    rows.push_back({std::to_string(manifest.run.step), std::to_string(manifest.files.size()),
-                    Bytes(BytesOf(manifest)), "place " + std::to_string(manifest.run.data.place),
+    rows.push_back({std::to_string(manifest->run.step), std::to_string(manifest->files.size()),
+                    Bytes(BytesOf(*manifest)), "place " + std::to_string(manifest->run.data.place),
                     "complete"});
   }
   std::cout << Columns(rows);
@@ -79,7 +82,6 @@ int ListCheckpoints(const std::string& path) {
 /// Reads every value, and compares it with the digests of its tensor.
 void VerifyValues(const std::string& folder) {
   SavedState saved(folder);
-  std::vector<StoredTensor> read;
   for (const auto& [name, tensor] : saved.manifest().tensors) {
     const std::vector<std::int64_t> origin(tensor.shape.size(), 0);
     const TensorPiece whole{.name = name,
@@ -95,6 +97,10 @@ int VerifyCheckpoints(const std::string& path) {
   bool good = true;
   for (const FoundCheckpoint& found : CheckpointsAt(path)) {
     std::string fault = found.fault;
+    if (!fault.empty() && !IsThere(ManifestPath(found.folder))) {
+      std::cout << found.folder << ": no manifest.json yet: being written, or interrupted\n";
+      continue;
+    }
     try {
       const std::string damaged = fault.empty() ? DamagedFile(found.folder) : "";
       if (!damaged.empty()) fault = damaged + ": damaged since it was written";
@@ -127,10 +133,12 @@ double Distance(SavedState& a, SavedState& b, const std::string& name) {
   double most = 0.0;
   double scale = 0.0;
   for (std::int64_t i = 0; i < first.num_elements(); ++i) {
-    most = std::max(most, std::abs(value(first, i) - value(second, i)));
+    const double difference = std::abs(value(first, i) - value(second, i));
+    most = std::isfinite(difference) ? std::max(most, difference)
+                                     : std::numeric_limits<double>::infinity();
     scale = std::max(scale, std::abs(value(first, i)));
   }
-  return scale > 0.0 ? most / scale : most;
+  return scale > 0.0 && std::isfinite(scale) ? most / scale : most;
 }
 
 /// The tensors of one kind in two checkpoints.
@@ -240,8 +248,7 @@ void AddCheckpointVerbs(CLI::App& ckpt, Command& command) {
                                    "List the checkpoints of a run, newest first.\n"
                                    "Exit code: 0 done, 1 none is complete, 2 wrong arguments.");
   list->add_option("RUN", arguments->run, "a run directory; latest or NAME as for --resume")
-      ->capture_default_str()
-      ->transform(FindRun);
+      ->capture_default_str();
   SetCommand(*list, command, [arguments] { return ListCheckpoints(FindRun(arguments->run)); });
   auto* verify = ckpt.add_subcommand(
       "verify",

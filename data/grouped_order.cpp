@@ -1,6 +1,8 @@
 #include "data/grouped_order.hpp"
 
 #include <algorithm>
+#include <stdexcept>
+#include <string>
 
 #include "data/sample_order.hpp"
 #include "layout/mix_bits.hpp"
@@ -15,6 +17,10 @@ constexpr std::size_t kKeptSteps = 4;
 
 GroupedOrder::GroupedOrder(std::uint64_t seed, std::int64_t group, const std::vector<RowForm>& rows)
     : seed_(seed), group_(group), size_(std::ssize(rows)) {
+  if (group < 1) {
+    throw std::invalid_argument("grouped order: expected groups of at least 1, got " +
+                                std::to_string(group));
+  }
   std::map<std::uint64_t, Class> by_fields;
   for (const RowForm& row : rows) {
     by_fields[row.fields].rows.push_back(std::ssize(lengths_));

@@ -3,8 +3,8 @@
 // equally long. A run that resumes with another global batch keeps its groups, so that it reads no
 // row twice: then a step may have samples of two groups. docs/decisions/0044-grouping-without-state.md explains the method.
 //
-// Any process can compute any step of it: as in data/sample_order.hpp nothing is stored in a
-// checkpoint and nothing is sent.
+// Any process can compute any step of it: as in data/sample_order.hpp nothing is sent. A checkpoint
+// holds the size of the groups.
 #pragma once
 
 #include <cstdint>

@@ -5,6 +5,7 @@
 
 #include "data/field_items.hpp"
 #include "data/sample_order.hpp"
+#include "files/sha256.hpp"
 #include "plan/row_cuts.hpp"
 #include "plan/unit_samples.hpp"
 
@@ -127,10 +128,17 @@ LlavaSource::LlavaSource(const Config& config, FileDepth files, FaultPolicy poli
   if (config_.data.packing) AddPackOrders();
 }
 
-const GroupedOrder& LlavaSource::GroupedBy(std::int64_t group) const {
-  const std::lock_guard lock(mutex_);
-  auto& order = grouped_[group];
-  if (order != nullptr) return *order;
+std::string LlavaSource::OrderDigest() const {
+  const bool grouped = config_.data.group_by == GroupBy::kModalityLength;
+  if (!grouped && !config_.data.packing) return "";
+  std::string text = std::to_string(format_.context);
+  for (const RowForm& row : RowForms()) {
+    text += " " + std::to_string(row.length) + ":" + std::to_string(row.fields);
+  }
+  return "-" + Sha256Of(text).substr(0, 16);
+}
+
+std::vector<RowForm> LlavaSource::RowForms() const {
   std::vector<RowForm> rows;
   for (std::int64_t row = 0; row < train_size(); ++row) {
     // A skipped row is drawn as the one that replaces it.
@@ -141,7 +149,15 @@ const GroupedOrder& LlavaSource::GroupedBy(std::int64_t group) const {
       if (!files[field].empty()) form.fields |= std::uint64_t{1} << field % 64;
     }
   }
-  order = std::make_unique<const GroupedOrder>(config_.run.seed, group, rows);
+  return rows;
+}
+
+const GroupedOrder& LlavaSource::GroupedBy(std::int64_t group) const {
+  const std::lock_guard lock(mutex_);
+  auto& order = grouped_[group];
+  if (order == nullptr) {
+    order = std::make_unique<const GroupedOrder>(config_.run.seed, group, RowForms());
+  }
   return *order;
 }
 

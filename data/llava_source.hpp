@@ -74,6 +74,9 @@ class LlavaSource : public InputSource {
   /// Empty if none is skipped.
   const std::vector<std::string>& skipped_lines() const { return skipped_lines_; }
 
+  /// Returns a digest of what data.packing and data.group_by make the order of: lengths and fields of
+  /// the training rows. "" without them.
+  std::string OrderDigest() const;
   /// Returns the places of a step that one epoch fills, and an evaluation: rows, or packs of them.
   std::int64_t places_per_epoch() const;
   std::int64_t held_out_places() const;
@@ -88,6 +91,8 @@ class LlavaSource : public InputSource {
  private:
   using Samples = std::vector<NumberedSample>;
 
+  /// Returns the training rows as they are used, with those that replace skipped ones.
+  std::vector<RowForm> RowForms() const;
   /// Returns the order of the training rows that data.group_by asks for, with groups of this size.
   const GroupedOrder& GroupedBy(std::int64_t group) const;
   const CountedSet& SetOf(const Round& round) const { return round.train ? train_ : held_out_; }

@@ -202,7 +202,7 @@ std::vector<ParameterSpec> StageParameters(const Config& config, const std::stri
   std::vector<ParameterSpec> specs;
   for (const StagePart& part : StageParts(config, module, pp)) {
     const std::size_t first = specs.size();
-    // What a run has trained is stored again, even if it is frozen now: that run may be removed.
+    // What a run has trained is stored again, even if it is frozen now: a checkpoint is whole.
     const auto& weights = part.module ? part.module->weights : part.edge->through->weights;
     const bool from_folder = weights && !HuggingFaceFolder(*weights).empty();
     if (part.module) {

@@ -116,10 +116,15 @@ std::vector<TimedRound> RunTimedRounds(const std::shared_ptr<const JobPlan>& pla
   setup.source = OpenInputs(plan->config());
   setup.observer = timer;
   setup.rounds_ahead = 0;
-  setup.rounds = [timer, rounds, microbatches](std::int64_t number) -> std::optional<Round> {
+  setup.rounds = [timer, rounds, microbatches, batch = plan->config().global_batch()](
+                     std::int64_t number) -> std::optional<Round> {
     if (number > rounds) return std::nullopt;
     timer->begin_ns = NowNs();
-    return Round{number, true, number, microbatches, 1.0};
+    return Round{.number = number,
+                 .step = number,
+                 .microbatches = microbatches,
+                 .place = number * batch,
+                 .group = batch};
   };
   setup.wrap_programs = [timer, plan](ProgramFactory make) {
     return Timed(std::move(make), timer, plan);

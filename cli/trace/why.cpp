@@ -9,6 +9,7 @@
 
 #include "actors/wait_lists.hpp"
 #include "app/run_directory.hpp"
+#include "checkpoint/saved_parameters.hpp"
 #include "cli/trace/trace.hpp"
 #include "cli/trace/waits.hpp"
 #include "layout/text.hpp"

@@ -62,7 +62,7 @@ TEST_CASE("checkpoints are written by time in every process, and a run resumes f
   CHECK_THAT(resumed.out, Catch::Contains("step 10/10"));
 }
 
-TEST_CASE("SIGUSR2 to any process of a job writes a checkpoint after the step under way", "[cli]") {
+TEST_CASE("SIGUSR2 to a job writes a checkpoint after the step under way", "[cli]") {
   const std::string local = GENERATE("1", "2");
   const ScratchFolder folder;
   ProcessOptions options;

@@ -80,13 +80,13 @@ TEST_CASE("a run whose parameters do not fit a module is refused by tensor", "[c
     CHECK(outcome.exit_code == 2);
     return outcome.err;
   };
-  CHECK_THAT(error({weights, "modules.vision.mlp_hidden=128"}),
-             Catch::Contains(first + ": expected tensor vision.encoder.layers.") &&
-                 Catch::Contains("found one of ["));
-  CHECK_THAT(error({weights, "modules.vision.layers=6"}), Catch::Contains(", found none"));
   CHECK_THAT(
-      error({"modules.vision.weights=run:" + (folder / "nothing")}),
-      Catch::Contains("expected a run that has saved parameters, or a checkpoint, found none"));
+      error({weights, "modules.vision.mlp_hidden=128"}),
+      Catch::Contains(first + "/weights.safetensors: expected tensor vision.encoder.layers.") &&
+          Catch::Contains("found one of ["));
+  CHECK_THAT(error({weights, "modules.vision.layers=6"}), Catch::Contains(", found none"));
+  CHECK_THAT(error({"modules.vision.weights=run:" + (folder / "nothing")}),
+             Catch::Contains(": expected a checkpoint or weights.safetensors, found neither"));
   CHECK_THAT(error({"modules.vision.weights=" + first}),
              Catch::Contains("expected \"hf:DIR\" or \"run:DIR\""));
 }

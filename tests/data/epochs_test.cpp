@@ -23,6 +23,13 @@ TEST_CASE("parts of epochs are exact in decimals", "[data]") {
   CHECK(StepsOfEpochs(1e-9, 10, 5) == 1);
 }
 
+TEST_CASE("a run that has read samples has the rest of its epochs before it", "[data]") {
+  CHECK(StepsOfEpochs(2, 1000, 50, 1500) == 10);
+  CHECK(StepsOfEpochs(2, 1000, 7, 1500) == 72);
+  CHECK(StepsOfEpochs(1, 100, 10, 100) == 0);
+  CHECK(StepsOfEpochs(1, 100, 10, 160) == 0);
+}
+
 TEST_CASE("more steps than can be counted are refused", "[data]") {
   CHECK(StepsOfEpochs(2147483647, 8, 8) == 2147483647);
   CHECK_THROWS_WITH(StepsOfEpochs(1e18, 600, 32),

@@ -29,7 +29,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   json.erase("sha256");
   try {
     json["sha256"] = Sha256Of(json.dump(1));
-    const std::string text = json.dump(1);
+    const std::string text = json.dump(1) + "\n";
     fuzz::TryManifest({reinterpret_cast<const std::uint8_t*>(text.data()), text.size()});
   } catch (const nlohmann::json::type_error&) {  // text that is not UTF-8 cannot be written
   }
