@@ -59,7 +59,7 @@ static void AddLayoutKeys(std::vector<KeySpec>& keys) {
         "Factor of the router's z-loss; 0 for none."}});
 }
 
-std::vector<KeySpec> ModuleKeys() {
+std::vector<KeySpec> ModuleKeys() {  // NOLINT(readability-function-size): a table
   using enum ValueType;
   using enum KeyRole;
   const KindSet reads_field =

@@ -166,7 +166,11 @@ Features FeaturesOf(const Config& config, std::int64_t steps) {
   if (config.data.packing) features.insert("packs");
   LlavaSource source(config);
   for (std::int64_t step = 0; step < steps; ++step) {
-    const Round round{step, true, step, config.schedule.microbatches, 1.0};
+    const Round round{.number = step,
+                      .step = step,
+                      .microbatches = config.schedule.microbatches,
+                      .place = step * config.global_batch(),
+                      .group = config.global_batch()};
     for (std::int64_t m = 0; m < round.microbatches; ++m) {
       AddMicrobatch(config, source, round, m, features);
     }
