@@ -26,7 +26,7 @@ inline constexpr const char* kDataName = "data";
 /// What a job takes from a checkpoint that it goes on from.
 struct ResumeTerms {
   std::set<std::string> accepted;  ///< modules, projectors, kDataName: what may be another
-  bool new_run = false;            ///< in a directory of its own, so keys may be tuned in the file
+  bool new_run = false;            ///< --from: tuning keys may also differ in the file
 };
 
 struct ResumeCheck {

@@ -11,8 +11,7 @@
 namespace troupe {
 namespace {
 
-/// The tensors of a part that only one side has. Of moments, those of the parameters that both have:
-/// names of the parameters.
+/// How a part differs: names of its parameters.
 struct Difference {
   bool before = false;  ///< the checkpoint has any of its parameters
   bool now = false;     ///< the configuration has
@@ -94,7 +93,7 @@ std::vector<PartChange> CompareState(const Config& now, const CheckpointManifest
   for (const std::string& name : ParametersOf(saved)) {
     const std::string part = PartNameOf(name);
     const ModuleConfig* const module = now.Find(part);
-    if (module != nullptr && !module->model->computes()) continue;  // it has parameters of its own
+    if (module != nullptr && !module->model->computes()) continue;  // AllParameters has none of it
     Difference& difference = parts[part];
     difference.before = true;
     if (!needed.contains(name)) difference.removed.push_back(name);

@@ -278,17 +278,23 @@ const TensorEntry& SafetensorsReader::Entry(const std::string& name) const {
   return *entry;
 }
 
-Buffer SafetensorsReader::Read(const std::string& name) const { return ReadEntry(Entry(name)); }
+Buffer SafetensorsReader::Read(const std::string& name) const {
+  const Shape& shape = Entry(name).shape;
+  return ReadPart(name, std::vector<std::int64_t>(shape.size(), 0), shape);
+}
 
-Buffer SafetensorsReader::ReadRows(const std::string& name, std::int64_t begin,
-                                   std::int64_t end) const {
-  TensorEntry part = Entry(name);
-  const std::uint64_t row_bytes =
-      part.shape[0] == 0 ? 0 : (part.end - part.begin) / static_cast<std::uint64_t>(part.shape[0]);
-  part.end = part.begin + static_cast<std::uint64_t>(end) * row_bytes;
-  part.begin += static_cast<std::uint64_t>(begin) * row_bytes;
-  part.shape[0] = end - begin;
-  return ReadEntry(part);
+Buffer SafetensorsReader::ReadPart(const std::string& name,
+                                   const std::vector<std::int64_t>& offsets,
+                                   const Shape& shape) const {
+  const TensorEntry& entry = Entry(name);
+  Buffer loaded = Buffer::Allocate(shape, LoadedTypeOf(entry.type));
+  const bool as_stored = SizeOf(entry.type) == SizeOf(loaded.dtype());
+  const auto count = static_cast<std::size_t>(loaded.num_elements());
+  std::vector<std::byte> stored(as_stored ? 0 : count * SizeOf(entry.type));
+  std::byte* const bytes = as_stored ? loaded.data() : stored.data();
+  ReadPart(entry, {offsets, shape, std::vector<std::int64_t>(shape.size(), 0), shape, bytes});
+  if (!as_stored) Widen(entry.type, bytes, count, loaded.data());
+  return loaded;
 }
 
 void SafetensorsReader::ReadPart(const TensorEntry& entry, const PartToRead& part) const {
@@ -318,17 +324,6 @@ void SafetensorsReader::ReadPart(const TensorEntry& entry, const PartToRead& par
     ReadAt(data_begin_ + entry.begin + place(part.offsets, entry.shape, number),
            part.data + place(part.to, part.whole, number), static_cast<std::size_t>(run) * size);
   }
-}
-
-Buffer SafetensorsReader::ReadEntry(const TensorEntry& entry) const {
-  Buffer loaded = Buffer::Allocate(entry.shape, LoadedTypeOf(entry.type));
-  const std::size_t num_bytes = entry.end - entry.begin;
-  const bool as_stored = SizeOf(entry.type) == SizeOf(loaded.dtype());
-  std::vector<std::byte> stored(as_stored ? 0 : num_bytes);
-  std::byte* const bytes = as_stored ? loaded.data() : stored.data();
-  ReadAt(data_begin_ + entry.begin, bytes, num_bytes);
-  if (!as_stored) Widen(entry.type, bytes, num_bytes / SizeOf(entry.type), loaded.data());
-  return loaded;
 }
 
 TensorFile ReadSafetensorsFile(const std::string& path) {

@@ -105,16 +105,15 @@ class SafetensorsReader {
   /// A copy in LoadedTypeOf the stored type. Throws std::runtime_error naming the path: an unknown
   /// name, or a file that fails or has shrunk since it was opened.
   Buffer Read(const std::string& name) const;
-  /// The same of rows [begin, end) of dimension 0, which it has.
-  Buffer ReadRows(const std::string& name, std::int64_t begin, std::int64_t end) const;
+  /// The same of a part, which it has. Reads no other bytes.
+  Buffer ReadPart(const std::string& name, const std::vector<std::int64_t>& offsets,
+                  const Shape& shape) const;
   /// Reads the bytes of a part as they are stored, and no others.
   void ReadPart(const TensorEntry& entry, const PartToRead& part) const;
 
  private:
   void ReadHeader();
   const TensorEntry& Entry(const std::string& name) const;
-  /// Reads what `entry` says, which may be a part of a tensor.
-  Buffer ReadEntry(const TensorEntry& entry) const;
   /// Fills [data, data + count) from byte `offset` of the file on.
   void ReadAt(std::uint64_t offset, void* data, std::size_t count) const;
 

@@ -5,12 +5,10 @@
 #include <stdexcept>
 #include <utility>
 
-#include "checkpoint/assemble.hpp"
 #include "checkpoint/manifest.hpp"
 #include "checkpoint/run_checkpoints.hpp"
-#include "checkpoint/sharded.hpp"
 #include "files/file_error.hpp"
-#include "modules/tensor_pieces.hpp"
+#include "layout/route.hpp"
 
 namespace troupe {
 
@@ -42,114 +40,60 @@ std::string NewestParameters(const std::string& path,
 }
 
 SavedParameters SavedParameters::OfCheckpoint(const std::string& folder) {
-  const CheckpointManifest manifest = RequireManifest(folder);
   SavedParameters saved;
+  saved.state_ = std::make_shared<SavedState>(folder);
+  const CheckpointManifest& manifest = saved.state_->manifest();
   saved.steps_ = manifest.run.step;
-  for (const CheckpointFile& file : manifest.files) {
-    saved.files_.push_back(OpenShardFile(folder, manifest.run.step, file));
-    saved.AddShard(*saved.files_.back());
+  const std::string kind = StoredName(TensorKind::kParameter, "");
+  for (const auto& [name, tensor] : manifest.tensors) {
+    if (!name.starts_with(kind)) continue;
+    saved.state_->Open(name);
+    saved.shapes_[name.substr(kind.size())] = tensor.shape;
   }
-  saved.CheckCovered();
   return saved;
 }
 
 SavedParameters SavedParameters::OfFile(const std::string& file) {
   SavedParameters saved;
-  const auto reader = std::make_shared<const SafetensorsReader>(file);
-  saved.files_.push_back(reader);
-  for (const TensorEntry& entry : reader->entries()) {
-    const std::vector<std::int64_t> origin(entry.shape.size(), 0);
-    saved.tensors_[entry.name] = {entry.shape, {{reader.get(), entry.name, origin}}};
+  saved.file_ = std::make_shared<const SafetensorsReader>(file);
+  saved.steps_ = StepsOf(*saved.file_);
+  for (const TensorEntry& entry : saved.file_->entries()) {
+    saved.shapes_[entry.name] = entry.shape;
   }
-  saved.steps_ = StepsOf(*reader);
   return saved;
 }
 
-void SavedParameters::AddShard(const SafetensorsReader& file) {
-  for (const TensorEntry& entry : file.entries()) {
-    const auto stored = ParseStoredPlace(file, entry);
-    if (!stored || stored->kind != TensorKind::kParameter) continue;
-    Tensor& tensor = tensors_[stored->name];
-    if (tensor.pieces.empty()) tensor.shape = stored->global_shape;
-    if (tensor.shape != stored->global_shape) {
-      throw std::runtime_error(file.path() + ": tensor " + stored->name + ": expected a piece of " +
-                               ToString(tensor.shape) + ", got one of " +
-                               ToString(stored->global_shape));
-    }
-    tensor.pieces.push_back({&file, entry.name, stored->offsets});
-  }
+SavedParameters SavedParameters::OfPath(const std::string& path) {
+  const std::string newest = NewestParameters(path);
+  return newest.ends_with(kWeightsFile) ? OfFile(newest) : OfCheckpoint(newest);
 }
 
-void SavedParameters::CheckCovered() const {
-  for (const auto& [name, tensor] : tensors_) {
-    std::int64_t elements = 0;
-    for (const Piece& piece : tensor.pieces) {
-      elements += NumElements(piece.file->Find(piece.stored_name)->shape);
-    }
-    if (elements == NumElements(tensor.shape)) continue;
-    throw std::runtime_error(tensor.pieces.front().file->path() + ": tensor " + name + ": " +
-                             std::to_string(elements) + " elements are saved, expected " +
-                             std::to_string(NumElements(tensor.shape)));
-  }
+Buffer SavedParameters::Read(const std::string& name) const {
+  const Shape& shape = shapes_.at(name);
+  return ReadPart(name, std::vector<std::int64_t>(shape.size(), 0), shape);
 }
 
-Buffer SavedParameters::ReadRows(const Tensor& tensor, const Interval& rows) {
-  Buffer whole;
-  std::int64_t filled = 0;
-  for (const Piece& piece : tensor.pieces) {
-    const TensorEntry& entry = *piece.file->Find(piece.stored_name);
-    const std::int64_t first = piece.offsets[0];
-    const Interval common{std::max(rows.begin, first), std::min(rows.end, first + entry.shape[0])};
-    if (common.begin >= common.end) continue;
-    TensorPiece part{
-        .name = piece.stored_name,
-        .global_shape = tensor.shape,
-        .offsets = piece.offsets,
-        .value = piece.file->ReadRows(piece.stored_name, common.begin - first, common.end - first)};
-    part.global_shape[0] = rows.size();
-    part.offsets[0] = common.begin - rows.begin;
-    if (part.value.shape() == part.global_shape) return part.value;
-    if (!whole.defined()) whole = Buffer::Zeros(part.global_shape, part.value.dtype());
-    if (part.value.dtype() != whole.dtype()) {
-      throw std::runtime_error(piece.file->path() + ": tensor " + piece.stored_name +
-                               ": its pieces have different types");
-    }
-    filled += CopyPiece(part, whole);
-  }
-  if (!whole.defined() || filled != whole.num_elements()) {
-    const Piece& first = tensor.pieces.front();
-    throw std::runtime_error(first.file->path() + ": tensor " + first.stored_name +
-                             ": its pieces overlap");
-  }
-  return whole;
+Buffer SavedParameters::ReadPart(const std::string& name, const std::vector<std::int64_t>& offsets,
+                                 const Shape& shape) const {
+  if (state_) return state_->Read(StoredName(TensorKind::kParameter, name), offsets, shape);
+  return file_->ReadPart(name, offsets, shape);
 }
 
 void SavedParameters::ReadInBands(const std::string& name,
                                   const std::function<void(const Buffer& rows)>& take,
                                   std::int64_t num_elements) const {
-  const Tensor& tensor = tensors_.at(name);
-  if (tensor.shape.empty()) return take(Read(name));
-  const std::int64_t num_rows = tensor.shape[0];
+  const Shape& shape = shapes_.at(name);
+  if (shape.empty()) return take(Read(name));
   const auto num_bands =
-      static_cast<int>(std::min(num_rows, NumElements(tensor.shape) / num_elements + 1));
+      static_cast<int>(std::min(shape[0], NumElements(shape) / num_elements + 1));
   for (int band = 0; band < num_bands; ++band) {
-    take(ReadRows(tensor, PartOf(num_rows, num_bands, band)));
+    const Interval rows = PartOf(shape[0], num_bands, band);
+    std::vector<std::int64_t> offsets(shape.size(), 0);
+    offsets[0] = rows.begin;
+    Shape part = shape;
+    part[0] = rows.size();
+    take(ReadPart(name, offsets, part));
   }
-}
-
-Buffer SavedParameters::Read(const std::string& name) const {
-  const Tensor& tensor = tensors_.at(name);
-  std::vector<TensorPiece> pieces;
-  for (const Piece& piece : tensor.pieces) {
-    pieces.push_back({.name = name,
-                      .global_shape = tensor.shape,
-                      .offsets = piece.offsets,
-                      .value = piece.file->Read(piece.stored_name)});
-  }
-  if (pieces.size() == 1 && pieces.front().value.shape() == tensor.shape) {
-    return pieces.front().value;
-  }
-  return AssembleTensors(pieces).front().value;
 }
 
 }  // namespace troupe

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "checkpoint/safetensors.hpp"
-#include "layout/route.hpp"
+#include "checkpoint/saved_state.hpp"
 
 namespace troupe {
 
@@ -32,37 +32,29 @@ class SavedParameters {
   /// Of RUN/weights.safetensors.
   static SavedParameters OfFile(const std::string& file);
 
-  bool Has(const std::string& name) const { return tensors_.contains(name); }
+  /// Of NewestParameters(path).
+  static SavedParameters OfPath(const std::string& path);
+
+  bool Has(const std::string& name) const { return shapes_.contains(name); }
   /// Throws std::out_of_range for an unknown name.
-  const Shape& ShapeOf(const std::string& name) const { return tensors_.at(name).shape; }
+  const Shape& ShapeOf(const std::string& name) const { return shapes_.at(name); }
   /// Returns a whole tensor in the type that it is kept in. Throws std::runtime_error if a file
   /// cannot be read.
   Buffer Read(const std::string& name) const;
+  /// The same of a part. Reads no other bytes of the files.
+  Buffer ReadPart(const std::string& name, const std::vector<std::int64_t>& offsets,
+                  const Shape& shape) const;
   /// Reads a tensor in bands of rows of about `num_elements` and passes each to `take`, in the type
-  /// that it is kept in. Throws like Read, and for pieces that overlap or differ in type.
+  /// that it is kept in. Throws like Read.
   void ReadInBands(const std::string& name, const std::function<void(const Buffer& rows)>& take,
                    std::int64_t num_elements = std::int64_t{1} << 21) const;
   /// Optimizer steps that led to them.
   std::int64_t steps() const { return steps_; }
 
  private:
-  struct Piece {
-    const SafetensorsReader* file = nullptr;
-    std::string stored_name;
-    std::vector<std::int64_t> offsets;
-  };
-  struct Tensor {
-    Shape shape;
-    std::vector<Piece> pieces;
-  };
-
-  void AddShard(const SafetensorsReader& file);
-  void CheckCovered() const;
-  /// The rows of dimension 0, which the tensor has.
-  static Buffer ReadRows(const Tensor& tensor, const Interval& rows);
-
-  std::vector<std::shared_ptr<const SafetensorsReader>> files_;
-  std::map<std::string, Tensor> tensors_;
+  std::shared_ptr<SavedState> state_;              ///< null: `file_` has them
+  std::shared_ptr<const SafetensorsReader> file_;  ///< null: `state_` has them
+  std::map<std::string, Shape> shapes_;
   std::int64_t steps_ = 0;
 };
 

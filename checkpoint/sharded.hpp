@@ -6,7 +6,7 @@
 // "first_moment/...", "second_moment/...". The metadata of the same name is the place of the piece
 // in the whole tensor: {"global_shape": [21, 16], "offsets": [11, 0]}. A shard may own several pieces
 // of a tensor, in the order of their offsets: the second is "KIND/NAME#1". So every element of the
-// job is stored once. A shard reads its own file, and copies other pieces from the owners' files.
+// job is stored once.
 // "shard" and "step" in the metadata ("language.s0-dp0-cp0-tp1", "120") identify the file, so that
 // a header of another step or shard is recognized before the rest is read.
 //
@@ -27,8 +27,8 @@
 
 namespace troupe {
 
-/// Writes the shard's file into `folder`, which it creates if necessary. `step` is the number of completed optimizer steps. The file gets its name when its
-/// bytes are on the disk; a shard that owns nothing writes an empty file. Reads the program's
+/// Writes the shard's file into `folder`, which it creates if necessary. `step` is the number of
+/// completed optimizer steps. The file gets its name when its bytes are on the disk; a shard that owns nothing writes an empty file. Reads the program's
 /// memory: no pass or update may run at the same time. Throws std::runtime_error, path and reason.
 StoredShard WriteShard(const StageProgram& program, const ShardAddress& shard,
                        const std::string& folder, std::int64_t step);

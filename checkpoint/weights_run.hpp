@@ -2,11 +2,9 @@
 #pragma once
 
 #include <map>
-#include <memory>
 #include <string>
 
-#include "checkpoint/safetensors.hpp"
-#include "checkpoint/saved_state.hpp"
+#include "checkpoint/saved_parameters.hpp"
 #include "configs/config.hpp"
 #include "modules/stage_program.hpp"
 
@@ -25,17 +23,11 @@ class WeightsRuns {
   void Read(const TensorPiece& piece);
 
  private:
-  /// The final parameters of a run, or a checkpoint.
-  struct Source {
-    std::unique_ptr<const SafetensorsReader> whole;  ///< null: a checkpoint
-    std::unique_ptr<SavedState> state;
-  };
   /// Null if the part does not start from a run.
-  Source* SourceOf(const std::string& name);
-  static Source Open(const std::string& path);
+  const SavedParameters* SourceOf(const std::string& name);
 
-  std::map<std::string, std::string> runs_;  ///< by module or projector
-  std::map<std::string, Source> sources_;    ///< by directory
+  std::map<std::string, std::string> runs_;         ///< by module or projector
+  std::map<std::string, SavedParameters> sources_;  ///< by directory
 };
 
 }  // namespace troupe
