@@ -12,12 +12,13 @@
 #include <vector>
 
 #include "messages/facts.hpp"
+#include "trace/clock.hpp"
 
 namespace troupe {
 
 class MessageTrace;
 
-/// The activity of one actor; written by the thread that runs it.
+/// The activity of one actor; written by the thread that runs it, unless stated otherwise.
 struct Activity {
   std::atomic<std::int64_t> busy_since_ns = 0;           ///< steady clock; 0: no handler runs
   std::atomic<const std::type_info*> message = nullptr;  ///< in that handler
@@ -26,6 +27,10 @@ struct Activity {
   std::atomic<bool> ended = false;                       ///< it reads its mailbox no more
   /// Start of the current command of a device with a queue; 0: none is queued.
   std::atomic<std::int64_t> queue_since_ns = 0;
+  /// Copies of state and writes of a device that run on other threads, and when one of them last
+  /// began or ended.
+  std::atomic<int> moves = 0;
+  std::atomic<std::int64_t> moved_ns = 0;
   /// Set by a leader that keeps the credits of its edge; -1 for all other actors.
   std::atomic<int> credits_left = -1;
   /// Records its messages; set once, before the actor gets its first message. May be null.
@@ -44,6 +49,16 @@ struct Activity {
   bool busy() const {
     return busy_since_ns.load(std::memory_order_relaxed) != 0 ||
            queue_since_ns.load(std::memory_order_relaxed) != 0;
+  }
+  /// On any thread.
+  void MoveBegins() { NoteMove(1); }
+  void MoveEnds() { NoteMove(-1); }
+  bool moving() const { return moves.load(std::memory_order_relaxed) != 0; }
+
+ private:
+  void NoteMove(int change) {
+    moved_ns.store(NowNs(), std::memory_order_relaxed);
+    moves.fetch_add(change, std::memory_order_relaxed);
   }
 };
 

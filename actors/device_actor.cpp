@@ -32,6 +32,7 @@ void MakePrograms(DevicePointer self) {
     for (const auto& [stage, shard] : s.config.shards) {
       shard_name = ToString(shard);
       s.programs[stage] = s.config.make_program(shard);
+      if (s.config.copies) s.programs[stage]->PrepareCopies();
     }
   } catch (const Aborted&) {
   } catch (...) {
@@ -236,42 +237,180 @@ caf::result<Answer> ExecuteAlone(DevicePointer self, const DeviceWork& work, Bod
   return StartInTurn<Answer>(self, work, std::nullopt, start);
 }
 
-/// Begins the copies of OffloadState or RestoreState by `begin(done)`, which calls `done` on
-/// another thread when they have run.
-template <class Answer, class Begin>
-caf::result<Answer> BeginMove(DevicePointer self, const DeviceWork& work, Begin begin) {
+/// What a piece of work on another thread leaves.
+template <class Answer>
+struct Moved {
+  Answer answer;
+  CoreTime cores = {};  ///< of that thread
+};
+
+/// Answers `promise` when a piece of work that runs on another thread has ended. `begin(done)` begins
+/// it and calls `done` on that thread, after Activity::MoveBegins; `ended()` is called after that, or
+/// if `begin` throws, and returns a Moved<Answer>.
+template <class Answer, class Begin, class End>
+void BeginMove(DevicePointer self, const DeviceWork& work, Promise<Answer> promise, Begin begin,
+               End ended) {
   DeviceState& s = self->state;
-  if (s.config.takes_ns) {
-    try {
-      begin([](const WorkTimes&) {});
-      return AnswerLater(self, work, Answer{}, s.copies_free_at_ns);
-    } catch (...) {
-      return FailWork(s.config, work);
-    }
-  }
   const std::int64_t number = s.next_move++;
-  Promise<Answer> promise = self->template make_response_promise<Answer>();
-  // The trace shows the copy in the handling of its command.
-  auto record = OnBehalf([&s, work](const WorkTimes& times) { Record(s.config, work, times); });
-  s.moves[number] = [&s, work, promise, record](const StateMoved& moved) mutable {
+  // The trace shows it in the handling of its command.
+  auto record = OnBehalf([&s, work](const WorkTimes& times, const CoreTime& cores) {
+    Record(s.config, work, times, cores);
+  });
+  s.moves[number] = [&s, work, promise, record, ended](const StateMoved& moved) mutable {
+    Moved<Answer> left = ended();
     if (!moved.times.error.empty()) {
       return promise.deliver(FailWork(s.config, work, moved.times.error));
     }
-    record(moved.times);
-    promise.deliver(Answer{});
+    record(moved.times, left.cores);
+    promise.deliver(std::move(left.answer));
   };
   // The device may have ended by then: this must not keep it alive.
-  auto moved = OnBehalf([weak = self->address(), number](const WorkTimes& times) {
-    const auto device = caf::actor_cast<caf::strong_actor_ptr>(weak);
-    if (device) caf::anon_send(caf::actor_cast<DeviceWithMoves>(device), StateMoved{number, times});
-  });
+  auto moved = OnBehalf(
+      [weak = self->address(), number, activity = self->activity()](const WorkTimes& times) {
+        activity->MoveEnds();
+        const auto device = caf::actor_cast<caf::strong_actor_ptr>(weak);
+        if (device)
+          caf::anon_send(caf::actor_cast<DeviceWithMoves>(device), StateMoved{number, times});
+      });
   try {
     s.config.abort->ThrowIfRaised();
     begin(std::move(moved));
   } catch (...) {
     s.moves.erase(number);
     promise.deliver(FailWork(s.config, work));
+    ended();
   }
+}
+
+/// Begins copies of a shard's state by `copy(done)`, when those that were begun before have run.
+/// Answers `promise` and calls `ended` after them.
+template <class Answer, class Copy>
+void CopyInTurn(DevicePointer self, const DeviceWork& work, Promise<Answer> promise, Copy copy,
+                const std::function<void()>& ended) {
+  DeviceState& s = self->state;
+  const auto begin = [activity = self->activity(), copy](StateMovedCallback done) {
+    activity->MoveBegins();
+    try {
+      copy(std::move(done));
+    } catch (...) {
+      activity->MoveEnds();
+      throw;
+    }
+  };
+  const auto next = [&s, stage = work.stage] {
+    auto& waiting = s.copying.at(stage);
+    if (waiting.empty()) {
+      s.copying.erase(stage);
+      return;
+    }
+    const auto start = std::move(waiting.front());
+    waiting.pop_front();
+    start();
+  };
+  const auto start = [self, work, promise, begin, next, ended] {
+    BeginMove<Answer>(self, work, promise, begin, [next, ended] {
+      next();
+      ended();
+      return Moved<Answer>{};
+    });
+  };
+  const auto [turn, free] = s.copying.try_emplace(work.stage);
+  if (free) {
+    start();
+  } else {
+    turn->second.push_back(InHandling(CurrentHandling(), start));
+  }
+}
+
+/// The same for a command that is handled now.
+template <class Answer, class Copy>
+caf::result<Answer> RunCopy(
+    DevicePointer self, const DeviceWork& work, Copy copy,
+    const std::function<void()>& ended = [] {}) {
+  DeviceState& s = self->state;
+  if (s.config.takes_ns) {
+    try {
+      copy([](const WorkTimes&) {});
+      return AnswerLater(self, work, Answer{}, s.copies_free_at_ns);
+    } catch (...) {
+      return FailWork(s.config, work);
+    }
+  }
+  Promise<Answer> promise = self->template make_response_promise<Answer>();
+  CopyInTurn(self, work, promise, copy, ended);
+  return promise;
+}
+
+/// Copies a shard's state for a checkpoint, when it is on the device.
+caf::result<StateCopied> Copy(DevicePointer self, const CopyState& command) {
+  DeviceState& s = self->state;
+  const DeviceWork work{.kind = WorkKind::kSnapshot,
+                        .stage = command.stage,
+                        .round = command.round,
+                        .unit = command.step,
+                        .place = {.step = command.step}};
+  const auto copy = [&s, stage = command.stage](StateMovedCallback done) {
+    s.programs.at(stage)->CopyState(std::move(done));
+  };
+  const auto away = s.away.find(command.stage);
+  if (away == s.away.end()) return RunCopy<StateCopied>(self, work, copy);
+  Promise<StateCopied> promise = self->make_response_promise<StateCopied>();
+  away->second.push_back(InHandling(CurrentHandling(), [self, work, promise, copy] {
+    CopyInTurn(self, work, promise, copy, [] {});
+  }));
+  return promise;
+}
+
+/// Writes a shard. One that was copied is written by another thread.
+caf::result<ShardStored> Save(DevicePointer self, const SaveShard& save) {
+  DeviceState& s = self->state;
+  const bool beside = save.copied;
+  DeviceWork work{.kind = beside ? WorkKind::kCheckpointWrite : WorkKind::kCheckpoint,
+                  .stage = save.stage,
+                  .round = save.round,
+                  .unit = save.order.step,
+                  .place = {.step = save.order.step}};
+  const StageProgram& program = *s.programs.at(save.stage);
+  const auto store = [save = s.config.storage.save, shard = s.config.shards.at(save.stage),
+                      order = save.order,
+                      disk = s.config.disk](const std::vector<StoredPiece>& pieces) {
+    ShardStored stored{save(pieces, shard, order)};
+    if (order.many_disks) stored.stored.disk = disk;
+    return stored;
+  };
+  if (!beside) {
+    return ExecuteAlone<ShardStored>(self, work, [&program, store] {
+      return store(StoredPieces([&program](TensorKind kind) { return program.Tensors(kind); }));
+    });
+  }
+  Promise<ShardStored> promise = self->make_response_promise<ShardStored>();
+  const auto written = std::make_shared<Moved<ShardStored>>();
+  const auto begin = [&s, &program, store, written,
+                      activity = self->activity()](StateMovedCallback done) {
+    const auto copied = [&program](TensorKind kind) { return program.CopiedTensors(kind); };
+    auto write = [store, pieces = StoredPieces(copied), written, activity,
+                  traced = s.config.trace != nullptr, done = std::move(done)] {
+      activity->MoveBegins();
+      CoreClock cores;
+      if (traced) cores.Open();
+      const CoreTime before = cores.Read();
+      WorkTimes times{.begin_ns = NowNs(), .end_ns = 0, .error = {}};
+      try {
+        written->answer = store(pieces);
+      } catch (...) {
+        times.error = ThrownFailure().text;
+      }
+      times.end_ns = NowNs();
+      written->cores = cores.Since(before);
+      done(times);
+    };
+    if (s.config.writer) {
+      s.config.writer->Run(std::move(write));
+    } else {
+      write();
+    }
+  };
+  BeginMove<ShardStored>(self, work, promise, begin, [written] { return *written; });
   return promise;
 }
 
@@ -359,6 +498,7 @@ DeviceWithMoves::behavior_type RunDevice(DevicePointer self, DeviceConfig config
       [self, &s](const UpdateParameters& run) {
         DeviceWork work = WorkOf(Kind::kUpdate, run);
         work.place = {.step = run.step.step};
+        RecordHeld(s.config, work, run.held_ns);
         return Execute<ParametersUpdated>(self, work, [&s, run] {
           s.programs.at(run.stage)->Update(run.step);
           return ParametersUpdated{};
@@ -375,16 +515,27 @@ DeviceWithMoves::behavior_type RunDevice(DevicePointer self, DeviceConfig config
         });
       },
       [self, &s](const OffloadState& run) {
-        return BeginMove<StateOffloaded>(
-            self, WorkOf(Kind::kOffload, run),
-            [&](StateMovedCallback done) { s.programs.at(run.stage)->Offload(std::move(done)); });
+        s.away.try_emplace(run.stage);
+        return RunCopy<StateOffloaded>(self, WorkOf(Kind::kOffload, run),
+                                       [&s, run](StateMovedCallback done) {
+                                         s.programs.at(run.stage)->Offload(std::move(done));
+                                       });
       },
       [self, &s](const RestoreState& run) {
-        return BeginMove<StateRestored>(
-            self, WorkOf(Kind::kRestore, run), [&](StateMovedCallback done) {
+        return RunCopy<StateRestored>(
+            self, WorkOf(Kind::kRestore, run),
+            [&s, run](StateMovedCallback done) {
               s.programs.at(run.stage)->Restore(run.moments, std::move(done));
+            },
+            [&s, run] {
+              if (!run.moments) return;
+              // All of it is here, or comes before it is used.
+              const auto back = s.away.extract(run.stage);
+              if (back.empty()) return;
+              for (const auto& copy : back.mapped()) copy();
             });
       },
+      [self](const CopyState& copy) { return Copy(self, copy); },
       [&s](const StateMoved& moved) {
         const auto node = s.moves.extract(moved.number);
         if (!node.empty()) node.mapped()(moved);
@@ -396,19 +547,12 @@ DeviceWithMoves::behavior_type RunDevice(DevicePointer self, DeviceConfig config
           return answer;
         });
       },
-      [self, &s](const SaveShard& save) {
-        DeviceWork work = WorkOf(Kind::kCheckpoint, save);
-        work.unit = save.step;
-        work.place = {.step = save.step};
-        return ExecuteAlone<ShardStored>(self, work, [&s, save] {
-          return ShardStored{s.config.storage.save(
-              *s.programs.at(save.stage), s.config.shards.at(save.stage), save.folder, save.step)};
-        });
-      },
+      [self](const SaveShard& save) { return Save(self, save); },
       [self, &s](const LoadShard& load) {
         return ExecuteAlone<ShardLoaded>(self, Untraced("loading", load.stage), [&s, load] {
           return ShardLoaded{s.config.storage.load(*s.programs.at(load.stage),
-                                                   s.config.shards.at(load.stage), load.order)};
+                                                   s.config.shards.at(load.stage), load.order,
+                                                   s.config.open_elsewhere)};
         });
       },
       [self, &s](const WorkEnded& ended) {

@@ -1,8 +1,9 @@
 // One rank: a thread bound to one device, which executes commands in the order given.
 //   receives  RunForward, RunBackward, RunBackwardWeights, ReduceGradients, UpdateParameters,
-//             RunExchange, OffloadState, RestoreState, Inspect, SaveShard, LoadShard
+//             RunExchange, OffloadState, RestoreState, Inspect, CopyState, SaveShard, LoadShard
 //             WorkEnded    from its own queue: the oldest command on one of its lanes has run
-//             StateMoved   from its own copies: those of one OffloadState or RestoreState have run
+//             StateMoved   from another thread: the copies of one OffloadState, RestoreState or
+//                          CopyState have run, or the file of a SaveShard is written
 //   answers   every command when it is done
 //
 //   without a queue   a command is done when its program returns
@@ -10,7 +11,9 @@
 //                     At most kQueuedCommands are on a lane: the device finds the next one there
 //                     when one is done, and a job that fails has little left to run. Commands start
 //                     in the order of their arrival, across lanes: members of groups meet in it
-//   offload, restore  the copies run while the device goes on with its commands
+//   offload, restore  the copies run while the device goes on with its commands; a shard's begin
+//   and copy          when those before have run
+//   save              of what was copied: written by the process's writer thread
 //
 // In virtual time it computes at once and answers when the work's stated time is over; copies take
 // their stated time one after the other, concurrently with the device's other work.
@@ -35,9 +38,12 @@
 
 #include "actors/actor_base.hpp"
 #include "actors/work_time.hpp"
+#include "files/byte_source.hpp"
 #include "messages/device.hpp"
+#include "messages/disk.hpp"
 #include "modules/groups.hpp"
 #include "modules/memory_meter.hpp"
+#include "modules/task_thread.hpp"
 #include "modules/work_queue.hpp"
 #include "trace/core_clock.hpp"
 #include "trace/pass_record.hpp"
@@ -46,13 +52,16 @@
 
 namespace troupe {
 
-/// How shards are stored (checkpoint/sharded.hpp, a folder that this one may not use). Both may
-/// throw.
+/// How shards are stored (checkpoint/sharded.hpp, a folder that this one may not use). All may
+/// throw. `save` is called on any thread.
 struct ShardStorage {
-  std::function<StoredShard(const StageProgram&, const ShardAddress&, const std::string& folder,
-                            std::int64_t step)>
+  std::function<StoredShard(const std::vector<StoredPiece>&, const ShardAddress&, const SaveOrder&)>
       save;
-  std::function<LoadedShard(StageProgram&, const ShardAddress&, const LoadOrder&)> load;
+  std::function<LoadedShard(StageProgram&, const ShardAddress&, const LoadOrder&,
+                            const OpenElsewhere&)>
+      load;
+  /// Writes a manifest on the disk of this process, and removes old checkpoints.
+  std::function<void(const PublishManifest&, const std::string& disk)> publish;
 };
 
 /// A command, as errors, traces and the device's own tools name it.
@@ -76,6 +85,10 @@ struct DeviceTools {
   WorkQueueFactory make_queue;         ///< empty: programs do their work before they return
   DeviceGroupMaker make_group;         ///< with a queue: makes the groups of its collectives
   ShardStorage storage;
+  bool copies = false;                   ///< its programs will copy their state
+  std::string disk;                      ///< StoredShard::disk of what this process writes
+  OpenElsewhere open_elsewhere;          ///< for loading; empty: no other process has files
+  std::shared_ptr<TaskThread> writer;    ///< saves copies; null: they are saved at once
   std::shared_ptr<TensorStore> tensors;  ///< fetches the tensors of commands
   std::shared_ptr<AbortSignal> abort;
   std::shared_ptr<MessageTrace> trace;  ///< records its messages and work; may be null
@@ -144,10 +157,14 @@ struct DeviceState {
   /// The memory of this rank's rows.
   RowMemory& rows() { return queue ? static_cast<RowMemory&>(*queue) : host; }
 
-  // Copies of state from and to the device.
+  // Copies of state, and writes of those.
   std::map<std::int64_t, std::function<void(const StateMoved&)>> moves;  ///< by number
   std::int64_t next_move = 0;
   std::int64_t copies_free_at_ns = 0;  ///< virtual time: when its copies end
+  /// By stage whose state is being copied: the copies that wait for that.
+  std::map<int, std::deque<std::function<void()>>> copying;
+  /// By stage whose state is away, or about to be: the snapshots that wait for its return.
+  std::map<int, std::vector<std::function<void()>>> away;
 };
 
 /// Adds the messages that a device sends only to itself and that stay in its process.
@@ -165,6 +182,8 @@ std::string RangeName(const DeviceConfig& config, const DeviceWork& work);
 /// thread that did it, if that is known.
 void Record(const DeviceConfig& config, const DeviceWork& work, const WorkTimes& times,
             const CoreTime& cores = {});
+/// Records that the update `work` was held back for `held_ns`, until now, by a snapshot.
+void RecordHeld(const DeviceConfig& config, const DeviceWork& work, std::int64_t held_ns);
 /// Records the collectives of a program that have ended since it was last asked.
 void RecordConcurrent(const DeviceConfig& config, const DeviceWork& work, StageProgram& program);
 

@@ -32,7 +32,10 @@ constexpr std::array<WorkWords, kNumWorkKinds + 1> kWords = {{{"work", nullptr},
                                                               {"wait for replicas", nullptr},
                                                               {"activations out", nullptr},
                                                               {"activations back", nullptr},
-                                                              {"wait for activations", nullptr}}};
+                                                              {"wait for activations", nullptr},
+                                                              {"snapshot", nullptr},
+                                                              {"checkpoint", nullptr},
+                                                              {"wait for snapshot", nullptr}}};
 
 const WorkWords& WordsOf(WorkKind kind) { return kWords.at(static_cast<std::size_t>(kind)); }
 
@@ -109,6 +112,15 @@ void Record(const DeviceConfig& config, const DeviceWork& work, const WorkTimes&
   SetMemory(record, MemoryOf(config));
   SetCoreTime(record, cores);
   config.trace->Worked(record);
+}
+
+void RecordHeld(const DeviceConfig& config, const DeviceWork& work, std::int64_t held_ns) {
+  if (held_ns == 0) return;
+  DeviceWork held = work;
+  held.kind = WorkKind::kSnapshotWait;
+  held.unit = work.place.step - 1;  // the step of the snapshot
+  const std::int64_t now_ns = NowNs();
+  Record(config, held, {now_ns - held_ns, now_ns, {}});
 }
 
 void RecordConcurrent(const DeviceConfig& config, const DeviceWork& work, StageProgram& program) {

@@ -2,16 +2,24 @@
 //   receives  RunJob     answers JobDone after the last round, or with the first failure
 //             JobFailed  from the abort signal
 //             StopSoon   completes the rounds that have begun, begins no more
-//             SaveSoon   makes a checkpoint due at the end of the next step
+//             SaveSoon   makes a checkpoint due
 //   sends     RoundBegin to phases, feeds and stages; a stage's answer is its StageReport
 //             UpdateRound to every update in a training round; the answer is its SquaredNorm
 //             ApplyUpdate with the squared norms of the others; the answer is UpdateDone
+//             SaveState, if a checkpoint of the round begun last is due; the answer is
+//             StateSaved. Shards without an update get CopyState when the job begins, and
+//             SaveShard instead
+//             PublishManifest to the other disks of the job, then to that of process 0
 //
 //   begin r      when fewer than `rounds_ahead` + 1 rounds are open
 //   apply        to the last update when all other squared norms of r have arrived, to the others
 //                when its own has, too: the latest update waits for no other
-//   checkpoint   when the last round of a due step is complete, before the next one begins; due by
+//   checkpoint   of a due step, just before the round after it begins. If another is being written
+//                then, it is of the first step after that. Complete when all shards are written,
+//                while later rounds run
+//     not async  when the last round of a due step is complete, before the next one begins; due by
 //                time: when the rounds that are open at the end of a step are complete
+//     the last   when the user ends the job: when all rounds are complete
 //   complete r   when all stage reports (and, training, all UpdateDone) of r have arrived
 //
 // Without clipping no update waits for the Director, so rounds overlap without a job-wide barrier.
@@ -30,6 +38,7 @@
 #include "actors/job_course.hpp"
 #include "configs/config.hpp"
 #include "messages/device.hpp"
+#include "messages/disk.hpp"
 #include "messages/round.hpp"
 
 namespace troupe {
@@ -42,6 +51,10 @@ struct DirectorConfig : JobCourse {
   std::vector<Update> updates;
   /// (rank, stage index) of all shards of the job, by lock step.
   std::vector<std::pair<LockStep, std::vector<std::pair<int, int>>>> shards;
+  /// Those of them that no update changes.
+  std::vector<std::pair<LockStep, std::vector<std::pair<int, int>>>> constant_shards;
+  ManifestDisk disk;                         ///< with the run directory
+  std::vector<ManifestDisk> apart;           ///< of machines that do not see it
   std::map<caf::actor_addr, ActorId> names;  ///< of the actors it sends requests to, for errors
   OptimizerConfig optimizer;
   std::int64_t steps = 0;  ///< of the whole run, for the learning-rate schedule
@@ -66,18 +79,32 @@ struct DirectorState {
     std::vector<LossSums> losses;
   };
 
+  /// A checkpoint that is written while rounds run.
+  struct Saving {
+    SaveOrder order;
+    std::int64_t begun_ns = 0;
+    std::size_t missing = 0;                            ///< answers
+    std::map<std::pair<int, int>, StoredShard> shards;  ///< by rank and stage
+    bool is_late = false;        ///< the user knows that it holds up the next one
+    bool is_publishing = false;  ///< all is written, and its manifest is being written
+  };
+
   DirectorConfig config;
   std::map<std::int64_t, OpenRound> open;  ///< by number
   std::int64_t next_round = 0;
   bool last_begun = false;
   bool finishing = false;
-  bool storing = false;             ///< shards are being saved or loaded: no round begins
+  bool storing = false;        ///< shards are being saved or loaded: no round begins
+  std::size_t publishing = 0;  ///< other disks that do not have the manifest yet
+  std::optional<Saving> saving;
+  std::optional<Round> unsaved;     ///< async: the latest training round, until the next one begins
+  bool save_due = false;            ///< a checkpoint was due while another was being written
   bool draining = false;            ///< a checkpoint is due by time: no round begins before it
   bool stopped_early = false;       ///< StopSoon has come
   bool save_asked = false;          ///< SaveSoon has come
   std::int64_t steps_done = 0;      ///< training steps of the latest complete round
   std::int64_t checkpoint_at = -1;  ///< steps of the latest checkpoint
-  std::int64_t stored_ns = 0;       ///< when that was complete, or the job began
+  std::int64_t stored_ns = 0;       ///< when that was begun, or the job
   std::int64_t completed_ns = 0;    ///< when the latest round was complete
   Promise<JobDone> done;            ///< the answer to RunJob
 };

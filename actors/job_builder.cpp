@@ -11,9 +11,12 @@
 //   director    in process 0
 //
 // All requests of a step run concurrently; the next step begins when all are answered.
+#include <algorithm>
 #include <deque>
+#include <iterator>
 #include <map>
 #include <memory>
+#include <set>
 #include <utility>
 
 #include "actors/spawn_actors.hpp"
@@ -37,11 +40,7 @@ class JobBuilder : public std::enable_shared_from_this<JobBuilder> {
         built_(std::move(built)) {}
 
   void Start() {
-    const std::string refusal = CheckRunDirectory();
-    if (!refusal.empty()) {
-      failed_ = true;
-      return built_(refusal);
-    }
+    NoteDisks();
     steps_.push_back([this] { Traces(); });
     steps_.push_back([this] { Devices(); });
     steps_.push_back([this] { LockSteps(); });
@@ -62,23 +61,16 @@ class JobBuilder : public std::enable_shared_from_this<JobBuilder> {
  private:
   LockStep LockStepOf(int rank) const { return lock_steps_.at(plan_.LockStepOf(rank)); }
 
-  /// A device writes its shards itself, and another may read them: without a folder that all
-  /// processes share there are no checkpoints. Returns why the job cannot start, or "".
-  std::string CheckRunDirectory() {
+  /// Says which processes keep their part of checkpoints on disks of their own.
+  void NoteDisks() {
     const std::vector<ProcessId>& apart = self_->state.apart;
-    Checkpoints& checkpoints = self_->state.config.checkpoints;
-    if (apart.empty() || !checkpoints.folder) return "";
-    std::string text =
-        Listed(apart, ", ", [&](ProcessId process) { return config_.processes->Of(process).name; });
-    text += (apart.size() == 1 ? " does not see " : " do not see ") + checkpoints.run_directory;
-    if (checkpoints.every > 0 || !checkpoints.resume.folder.empty()) {
-      return text + ", where checkpoints go; expected a run.dir that all nodes share";
-    }
-    checkpoints.folder = nullptr;
-    config_.observer->OnWarning(text +
-                                ": no checkpoints are written, neither by time nor at an "
-                                "interruption, which saves the weights alone");
-    return "";
+    if (apart.empty() || !config_.checkpoints.folder) return;
+    config_.observer->OnWarning(
+        Listed(apart, ", ",
+               [&](ProcessId process) { return config_.processes->Of(process).name; }) +
+        (apart.size() == 1 ? " does not see " : " do not see ") +
+        config_.checkpoints.run_directory +
+        ": their parts of checkpoints are written to that path on disks of their own");
   }
 
   void Next() {
@@ -281,6 +273,15 @@ class JobBuilder : public std::enable_shared_from_this<JobBuilder> {
     }
   }
 
+  /// The stages that an update changes.
+  std::set<int> UpdatedStages() const {
+    std::set<int> stages;
+    for (const auto& update : plan_.updates()) {
+      stages.insert(update.stages.begin(), update.stages.end());
+    }
+    return stages;
+  }
+
   void TheDirector() {
     DirectorConfig config;
     static_cast<JobCourse&>(config) = static_cast<const JobCourse&>(config_);
@@ -303,9 +304,20 @@ class JobBuilder : public std::enable_shared_from_this<JobBuilder> {
         shards[set].emplace_back(rank, stage);
       }
     }
+    const std::set<int> updated = UpdatedStages();
     for (auto& [set, all] : shards) {
+      std::vector<std::pair<int, int>> constant;
+      std::ranges::copy_if(all, std::back_inserter(constant),
+                           [&](const auto& shard) { return !updated.contains(shard.second); });
+      if (!constant.empty()) config.constant_shards.emplace_back(lock_steps_.at(set), constant);
       config.shards.emplace_back(lock_steps_.at(set), std::move(all));
       config.names[lock_steps_.at(set).address()] = LockStepActor(set);
+    }
+    config.disk = ManifestDisk(self_->state.nodes.at(0));
+    std::set<int> machines;
+    for (const ProcessId process : self_->state.apart) {
+      if (!machines.insert(config_.processes->Of(process).node).second) continue;
+      config.apart.emplace_back(self_->state.nodes.at(process));
     }
     config.optimizer = plan_.config().optimizer;
     config.steps = plan_.config().run.steps;

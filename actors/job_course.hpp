@@ -66,25 +66,21 @@ class JobObserver {
 /// The rounds of a run: training steps with held-out evaluations between. nullopt after the last.
 using RoundPlan = std::function<std::optional<Round>(std::int64_t number)>;
 
-/// A shard whose file is written.
-struct SavedShard {
-  int rank = 0;
-  int stage = 0;  ///< index in the StageGraph
-  StoredShard stored;
-};
-
-/// When checkpoints are written, and where. An exception of either function ends the job.
+/// When checkpoints are written, and where. An exception of a function ends the job.
 struct Checkpoints {
   /// Training steps between them. With both 0: only when the user ends the job early.
   std::int64_t every = 0;
   std::int64_t every_ns = 0;  ///< time between them, on this process's clock
-  std::string run_directory;  ///< holds them; all processes must see it
+  bool async = false;         ///< written while the run goes on
+  std::string run_directory;  ///< holds them; a process that does not see it has one of its own
   LoadOrder resume;           ///< what to start from; its folder is empty: the initial values
   std::function<std::string(std::int64_t steps)>
       folder;  ///< of a new one; empty: write no checkpoints
-  std::function<void(const std::string& folder, std::int64_t steps,
-                     const std::vector<SavedShard>& shards)>
-      complete;  ///< called when all shards are written
+  /// Returns the text of the manifest of a checkpoint whose shards are written.
+  std::function<std::string(std::int64_t steps, const std::vector<SavedShard>& shards)> manifest;
+  /// Returns the steps of the complete checkpoints on this disk.
+  std::function<std::vector<std::int64_t>()> steps;
+  std::function<void(std::int64_t steps)> completed;  ///< called when it is one
   /// Called when all shards have read what they resume from. May be empty.
   std::function<void(const std::vector<LoadedShard>& shards)> loaded;
 };

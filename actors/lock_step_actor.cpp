@@ -176,6 +176,7 @@ LockStep::behavior_type RunLockStep(LockStepPointer self, LockStepConfig config)
           Handler<OffloadState, StateOffloaded>(self),
           Handler<RestoreState, StateRestored>(self),
           Handler<Inspect, Inspected>(self),
+          Handler<CopyState, StateCopied>(self),
           Handler<SaveShard, ShardStored>(self),
           Handler<LoadShard, ShardLoaded>(self)};
 }

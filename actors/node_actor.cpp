@@ -215,6 +215,13 @@ Node::behavior_type RunNode(NodePointer self, NodeConfig config) {
           return MakeFailure(e.what());
         }
       },
+      [self](const FindFile& find) { return FindOnDisk(self, find); },
+      [self](const ReadFile& read) { return ReadOnDisk(self, read); },
+      [self](const PublishManifest& publish) { return PublishOnDisk(self, publish); },
+      [&s](const DiskWorkEnded& ended) {
+        const auto work = s.disk_work.extract(ended.number);
+        if (!work.empty()) work.mapped()();
+      },
       [&s](const PeerLost& lost) { s.nodes.erase(lost.process); },
       [self](const Stalled& stalled) { OnStalled(self, stalled); },
       [self](const WriteWaits& write) { WriteAllWaits(self, write); },

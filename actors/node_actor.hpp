@@ -13,6 +13,9 @@
 //             OpenTrace    answers TraceOpened; messages are recorded from now on
 //             ReportWaits  answers the wait lists of this process's actors
 //             EndActors    from process 0; answers ActorsEnded
+//             FindFile, ReadFile  from a device of another process: files of checkpoints
+//             PublishManifest  from the Director: writes the manifest of a checkpoint on this disk
+//             DiskWorkEnded  from its own writer thread: answers one of these three
 //   sends     JobFailed to all other Nodes, EndActors from process 0, exit messages to its actors
 //
 // An actor that ends without being asked to fails the job, which names it. The Node alone owns the
@@ -20,7 +23,8 @@
 // wins in every process, and every process sends it to all others: a job ends everywhere with one
 // cause.
 //
-// node_actor.cpp starts and ends the job; node_waits.cpp reports the waits of its actors.
+// node_actor.cpp starts and ends the job; node_waits.cpp reports the waits of its actors; node_disk.cpp
+// reads and writes files for other processes.
 #pragma once
 
 #include <cstddef>
@@ -80,6 +84,9 @@ struct NodeState {
   std::map<caf::actor_addr, ActorId> children;  ///< alive
   std::vector<caf::actor> owned;
 
+  std::map<std::int64_t, std::function<void()>> disk_work;  ///< answers, by number
+  std::int64_t next_disk_work = 0;
+
   bool running = false;                     ///< RunJob has arrived
   Promise<DevicesSpawned> devices_spawned;  ///< pending: SpawnDevices arrived before RunJob
   bool failed = false;
@@ -95,6 +102,14 @@ struct NodeState {
 using NodePointer = ActorPointer<Node, NodeState>;
 
 Node::behavior_type RunNode(NodePointer self, NodeConfig config);
+
+// node_disk.cpp, for node_actor.cpp and spawn_actors.cpp.
+
+caf::result<FileFound> FindOnDisk(NodePointer self, const FindFile& find);
+caf::result<FileRead> ReadOnDisk(NodePointer self, const ReadFile& read);
+caf::result<ManifestPublished> PublishOnDisk(NodePointer self, const PublishManifest& publish);
+/// For the devices of this process, which may block. Empty in a job of one process.
+OpenElsewhere OpenerOf(NodePointer self);
 
 // node_waits.cpp, for node_actor.cpp.
 

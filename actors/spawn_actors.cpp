@@ -195,6 +195,7 @@ DevicesSpawned Spawn(NodePointer self, const SpawnDevices&) {
     config.rank = rank;
     config.shards = plan.ShardsOn(rank);
     if (s.config.gpu_of) config.gpu = s.config.gpu_of(rank);
+    config.open_elsewhere = OpenerOf(self);
   }
   JoinExchanges(self, configs);
   DevicesSpawned spawned;

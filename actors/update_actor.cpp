@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "modules/gradient_clip.hpp"
+#include "trace/clock.hpp"
 
 namespace troupe {
 namespace {
@@ -54,13 +55,40 @@ std::optional<double> Coefficient(const UpdateState& s) {
   return std::isfinite(clip.norm) ? std::optional(clip.coefficient) : std::nullopt;
 }
 
+/// Every shard copies its state, and then writes the copy.
+void Save(UpdatePointer self) {
+  UpdateState& s = self->state;
+  const auto [order, promise] = s.saving.extract(s.stepped_round).mapped();
+  s.copying = true;
+  const std::int64_t next = s.stepped_round + 1;
+  const auto saved = [&s, promise = promise](const FromSet<ShardStored>& stored) mutable {
+    StateSaved all;
+    for (std::size_t i = 0; i < stored.parts.size(); ++i) {
+      const auto& [rank, stage] = s.config.shards[i];
+      all.shards.push_back({rank, stage, stored.parts[i].stored});
+    }
+    promise.deliver(std::move(all));
+  };
+  const CopyState copy{.step = order.step, .round = next};
+  const SaveShard save{.order = order, .round = next, .copied = true};
+  Ask(self, s.config.devices, ForShards(s.config.shards, copy),
+      [self, &s, save, saved](const FromSet<StateCopied>&) {
+        s.copying = false;
+        Ask(self, s.config.devices, ForShards(s.config.shards, save), saved);
+        Pump(self);
+      });
+}
+
 void Step(UpdatePointer self, double coefficient) {
   UpdateState& s = self->state;
   s.progress = Progress::kStepping;
   UpdateParameters update{.step = s.round->step};
   update.step.clip_coefficient = coefficient;
+  const std::int64_t held_since_ns = std::exchange(s.held_since_ns, 0);
+  if (held_since_ns != 0) update.held_ns = NowNs() - held_since_ns;
   SendToShards<ParametersUpdated>(self, update, [&s](const FromSet<ParametersUpdated>&) {
     s.progress = Progress::kStepped;
+    s.stepped_round = s.round->round;
     for (auto& [replica, promise] : std::exchange(s.replicas, {})) {
       promise.deliver(Updated{s.round->round});
     }
@@ -70,6 +98,7 @@ void Step(UpdatePointer self, double coefficient) {
 /// The table in the header. The only place that starts work.
 void Pump(UpdatePointer self) {
   UpdateState& s = self->state;
+  if (s.saving.contains(s.stepped_round)) Save(self);
   if (s.progress == Progress::kStepped && s.applying.contains(s.round->round)) {
     auto done = s.applying.extract(s.round->round);
     done.mapped().promise.deliver(UpdateDone{s.round->round, s.busy_ns});
@@ -92,7 +121,10 @@ void Pump(UpdatePointer self) {
   const bool all_done = s.replicas.size() == s.config.replicas.size();
   if (s.progress == Progress::kBackward && s.round && all_done) return Reduce(self);
   if (s.progress != Progress::kReduced) return;
-  if (const auto coefficient = Coefficient(s)) Step(self, *coefficient);
+  const auto coefficient = Coefficient(s);
+  if (!coefficient) return;
+  if (!s.copying) return Step(self, *coefficient);
+  if (s.held_since_ns == 0) s.held_since_ns = NowNs();
 }
 
 /// The requests of this round that must arrive before the next row of the table holds.
@@ -132,6 +164,12 @@ Update::behavior_type RunUpdate(UpdatePointer self, UpdateConfig config) {
       [self, &s](const UpdateRound& round) -> caf::result<SquaredNorm> {
         auto promise = self->make_response_promise<SquaredNorm>();
         s.next.emplace_back(round, promise);
+        Pump(self);
+        return promise;
+      },
+      [self, &s](const SaveState& save) -> caf::result<StateSaved> {
+        auto promise = self->make_response_promise<StateSaved>();
+        s.saving[save.round] = {save.order, promise};
         Pump(self);
         return promise;
       },

@@ -3,10 +3,15 @@
 //             BackwardsDone{r}  from each stage replica; answers Updated when parameters stepped
 //             ApplyUpdate{r}    from the Director, the norms of the others; answers UpdateDone when
 //                               parameters stepped
-//   sends     ReduceGradients, then UpdateParameters, to every shard of every replica
+//             SaveState{r}      from the Director, before the next UpdateRound; answers StateSaved
+//                               when the state after that step is written
+//   sends     ReduceGradients, then UpdateParameters, to every shard of every replica; CopyState,
+//             then SaveShard, likewise
 //
 //   reduce    when UpdateRound and BackwardsDone of all replicas have arrived
-//   step      when reduced, and ApplyUpdate has arrived or the round does not wait for it
+//   step      when reduced, no shard is being copied, and ApplyUpdate has arrived or the round does
+//             not wait for it
+//   copy      when stepped in the round of SaveState; save when copied, concurrently with later rounds
 //
 // ApplyUpdate is sent as soon as all other Updates have reduced, so the last one of a round steps
 // without waiting; each computes the coefficient itself.
@@ -54,6 +59,14 @@ struct UpdateState {
   std::int64_t backwards_round = -1;          ///< of the latest BackwardsDone
   std::map<std::int64_t, Applying> applying;  ///< by round; may be ahead of the current one
   std::int64_t busy_ns = 0;
+  struct Saving {
+    SaveOrder order;
+    Promise<StateSaved> promise;
+  };
+  std::map<std::int64_t, Saving> saving;  ///< by round: states to copy
+  std::int64_t stepped_round = -1;        ///< the latest
+  bool copying = false;                   ///< it may not step
+  std::int64_t held_since_ns = 0;  ///< when `copying` began to hold back a step; 0: it does not
   Promise<SquaredNorm> norm;
   std::map<std::pair<int, int>, Promise<Updated>> replicas;  ///< by stage and replica
   /// Rounds that begin before the current one is over.

@@ -14,12 +14,14 @@ namespace troupe {
 Vitals VitalsOf(const ActivityTable& actors, const GroupWaits* waits) {
   Vitals vitals;
   std::size_t busy = 0;
+  bool moving = false;
   for (const auto& entry : actors.List()) {
     vitals.actions += entry.activity->handled.load(std::memory_order_relaxed);
     busy += entry.activity->busy() ? 1 : 0;
+    moving = moving || entry.activity->moving();
   }
   // A device that waits in a collective is in a handler, but does nothing.
-  vitals.busy = busy > (waits == nullptr ? 0 : waits->List().size());
+  vitals.busy = moving || busy > (waits == nullptr ? 0 : waits->List().size());
   return vitals;
 }
 
@@ -59,6 +61,18 @@ struct Watchdog::State {
                          {entry.name}});
   }
 
+  /// Finds a device whose state a thread copies or writes, and does not come to an end.
+  void LookForStuckMove(const ActivityTable::Entry& entry, std::int64_t now) {
+    const Activity& activity = *entry.activity;
+    const std::int64_t since = activity.moved_ns.load(std::memory_order_relaxed);
+    if (!activity.moving() || now - since < config.pass_timeout.count()) return;
+    config.abort->Raise({entry.name + " on " + config.process +
+                             " is stuck: a copy of its state, or the writing of one, has run for " +
+                             InTenths(std::chrono::nanoseconds(now - since)),
+                         FailureKind::kStall,
+                         {entry.name}});
+  }
+
   /// Finds an actor that does not read its mailbox. One whose own thread is alive begins a message
   /// within moments; those without one wait for a free thread, which may take long.
   void LookForUnread(const ActivityTable::Entry& entry, std::int64_t now) {
@@ -82,6 +96,7 @@ struct Watchdog::State {
     const auto waiting = config.waits ? config.waits->List() : std::vector<ActorWaits>();
     for (const auto& entry : config.actors->List()) {
       LookForStuckQueue(entry, now);
+      LookForStuckMove(entry, now);
       LookForUnread(entry, now);
       const std::int64_t since = entry.activity->busy_since_ns.load(std::memory_order_relaxed);
       const auto limit = entry.long_runs ? config.pass_timeout : config.stuck_after;

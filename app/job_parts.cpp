@@ -13,6 +13,7 @@
 
 #include "app/cause.hpp"
 #include "app/exit_code.hpp"
+#include "checkpoint/run_checkpoints.hpp"
 #include "checkpoint/sharded.hpp"
 #include "checkpoint/weights_folder.hpp"
 #include "files/usable_cores.hpp"
@@ -173,14 +174,23 @@ NodeConfig NodeOf(const JobSetup& setup, std::shared_ptr<const ProcessPlan> proc
   node.observer = setup.observer;
   node.faults = setup.faults;
   node.checkpoints = setup.checkpoints;
-  const auto save = [name = processes->Of(self).name](
-                        const StageProgram& program, const ShardAddress& shard,
-                        const std::string& folder, std::int64_t step) {
-    StoredShard stored = WriteShard(program, shard, folder, step);
+  const auto save = [name = processes->Of(self).name](const std::vector<StoredPiece>& pieces,
+                                                      const ShardAddress& shard,
+                                                      const SaveOrder& order) {
+    StoredShard stored = WriteShard(pieces, shard, order);
     stored.process = name;
     return stored;
   };
-  node.storage = {save, ReadShard};
+  const auto publish = [keep = config.checkpoint.keep, keep_every = config.checkpoint.keep_every](
+                           const PublishManifest& manifest, const std::string& disk) {
+    PublishCheckpoint(manifest.folder, manifest.text, disk);
+    const std::string run = RunOf(manifest.folder);
+    if (manifest.steps.empty()) return RemoveOldCheckpoints(run, keep, keep_every);
+    KeepCheckpoints(run, manifest.steps);
+  };
+  node.storage = {save, ReadShard, publish};
+  node.copies = setup.copies_state;
+  node.writer = std::make_shared<TaskThread>(TaskPriority::kLow);
   node.rounds = setup.rounds;
   node.inspect = setup.inspect;
   node.rounds_ahead = setup.rounds_ahead;

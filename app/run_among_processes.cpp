@@ -99,6 +99,7 @@ class SpanningRun {
     actors_ = node.actors;
     waits_ = node.group_waits;
     node.tensor_address = plane_->address();
+    node.disk = NameOf(SeesRunDirectory() ? 0 : member_.self);
     node.ending = [this] {
       ending_ = true;
       plane_->Leave();

@@ -80,6 +80,7 @@ Failure RunInProcess(const JobSetup& setup) {
   NodeConfig node = NodeOf(setup, processes, 0, nullptr, abort, tensors);
   WatchdogConfig watchdog_config = WatchdogOf(setup.plan->config(), node);
   const auto waits = node.group_waits;  // outlives the groups
+  const auto writer = node.writer;
   SystemConfig system_config(tensors, false);
   caf::actor_system system(system_config);
   caf::scoped_actor self(system);
@@ -97,6 +98,8 @@ Failure RunInProcess(const JobSetup& setup) {
     if (setup.interrupt != nullptr) setup.interrupt->OnSignal(nullptr);
   }
   self->send_exit(handle, caf::exit_reason::user_shutdown);
+  // A failed job does not wait for the disk: the thread ends with the process.
+  if (!end.failure.empty()) static_cast<void>(new std::shared_ptr<TaskThread>(writer));
   return end.failure;
 }
 

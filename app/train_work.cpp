@@ -114,6 +114,8 @@ class TrainWork : public Work {
 
   JobSetup Setup(bool first) override {
     JobSetup setup = Work::Setup(first);
+    const CheckpointConfig& checkpoint = training_->config().checkpoint;
+    setup.copies_state = checkpoint.async && checkpoint.periodic();
     if (!first) return setup;
     LinkLatest(directory_->path());
     setup.plan = training_;
@@ -161,6 +163,7 @@ class TrainWork : public Work {
     const CheckpointManifest manifest = RequireManifest(checkpoint);
     checkpoint_ = checkpoint;
     resume_.folder = std::filesystem::absolute(checkpoint).string();
+    resume_.manifest_sum = ManifestSum(checkpoint);
     for (const PartChange& change : CompareState(config, manifest)) {
       if (change.fresh) resume_.fresh.push_back(change.part);
     }
@@ -191,6 +194,7 @@ class TrainWork : public Work {
     Checkpoints checkpoints;
     checkpoints.run_directory = run;
     checkpoints.every = config.checkpoint.every;
+    checkpoints.async = config.checkpoint.async;
     checkpoints.every_ns = static_cast<std::int64_t>(config.checkpoint.every_minutes * 60e9);
     checkpoints.resume = resume_;
     checkpoints.folder = [run](std::int64_t steps) { return NewCheckpointFolder(run, steps); };
@@ -206,20 +210,25 @@ class TrainWork : public Work {
                   .group = begin_.group,
                   .rows = llava_ ? llava_->train_size() : 0,
                   .digest = digest_};
-    checkpoints.complete = [run, state, begin = begin_, plan = training_,
-                            saved_steps = saved_steps_](
-                               const std::string& folder, std::int64_t steps,
-                               const std::vector<SavedShard>& saved) mutable {
+    checkpoints.manifest = [state, begin = begin_, plan = training_](
+                               std::int64_t steps, const std::vector<SavedShard>& saved) mutable {
       std::vector<WrittenShard> shards;
       for (const SavedShard& shard : saved) {
         shards.push_back({plan->ShardsOn(shard.rank).at(shard.stage), shard.stored});
       }
       state.step = steps;
       state.data.place = PlaceAfter(plan->config(), begin, steps);
-      WriteManifest(folder, MakeManifest(state, shards));
+      return FormatManifest(MakeManifest(state, shards));
+    };
+    checkpoints.completed = [saved_steps = saved_steps_](std::int64_t steps) {
       *saved_steps = steps;
-      RemoveOldCheckpoints(run, plan->config().checkpoint.keep,
-                           plan->config().checkpoint.keep_every);
+    };
+    checkpoints.steps = [run] {
+      std::vector<std::int64_t> steps;
+      for (const FoundCheckpoint& found : AllCheckpoints(run)) {
+        if (found.fault.empty()) steps.push_back(found.step);
+      }
+      return steps;
     };
     return checkpoints;
   }

@@ -1,7 +1,9 @@
 #include "checkpoint/manifest.hpp"
 
+#include <algorithm>
 #include <charconv>
 #include <filesystem>
+#include <iterator>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <stdexcept>
@@ -90,12 +92,16 @@ void CheckWhole(Json manifest, const std::string& text) {
 }
 
 CheckpointFile ParseFile(const Json& json) {
-  RequireKeys(json, "an item of files", {"name", "process", "bytes", "sha256", "header_sha256"});
+  const bool many_disks = json.is_object() && json.contains("disk");
+  std::vector<std::string> keys = {"name", "process", "bytes", "sha256", "header_sha256"};
+  if (many_disks) keys.push_back("disk");
+  RequireKeys(json, "an item of files", keys);
   CheckpointFile file{.name = ParseText(json, "name"),
                       .process = ParseText(json, "process"),
                       .bytes = static_cast<std::uint64_t>(ParseCount(json, "bytes")),
                       .sha256 = ParseHex(json, "sha256", kSha256Digits),
-                      .header_sha256 = ParseHex(json, "header_sha256", kSha256Digits)};
+                      .header_sha256 = ParseHex(json, "header_sha256", kSha256Digits),
+                      .disk = many_disks ? ParseText(json, "disk") : ""};
   if (!IsFileName(file.name)) {
     FailReading("expected the name of a file, got " + QuoteText(file.name));
   }
@@ -143,6 +149,17 @@ RunState ParseRun(const Json& json) {
   return run;
 }
 
+/// The size of a regular file; nothing if there is none.
+std::optional<std::uint64_t> SizeOfFile(const std::string& path) {
+  std::error_code error;
+  if (!fs::is_regular_file(path, error)) return std::nullopt;
+  const std::uintmax_t bytes = fs::file_size(path, error);
+  if (error) return std::nullopt;
+  return bytes;
+}
+
+}  // namespace
+
 CheckpointManifest ParseManifest(const std::string& text) {
   constexpr int kDepth = 4;
   const Json json = ParseStrictJson(text, "manifest", kDepth);
@@ -180,6 +197,7 @@ std::string FormatManifest(const CheckpointManifest& manifest) {
                      {"bytes", file.bytes},
                      {"sha256", file.sha256},
                      {"header_sha256", file.header_sha256}});
+    if (!file.disk.empty()) files.back()["disk"] = file.disk;
   }
   Json tensors = Json::object();
   for (const auto& [name, tensor] : manifest.tensors) {
@@ -207,17 +225,6 @@ std::string FormatManifest(const CheckpointManifest& manifest) {
     FailReading("a text is not valid UTF-8");
   }
 }
-
-/// The size of a regular file; nothing if there is none.
-std::optional<std::uint64_t> SizeOfFile(const std::string& path) {
-  std::error_code error;
-  if (!fs::is_regular_file(path, error)) return std::nullopt;
-  const std::uintmax_t bytes = fs::file_size(path, error);
-  if (error) return std::nullopt;
-  return bytes;
-}
-
-}  // namespace
 
 std::string ShardName(const ShardAddress& shard) {
   return ToString(StageId{shard.module, shard.pp}) + "-dp" + std::to_string(shard.dp) + "-cp" +
@@ -252,7 +259,8 @@ CheckpointManifest MakeManifest(const RunState& run, const std::vector<WrittenSh
                               .process = stored.process,
                               .bytes = stored.bytes,
                               .sha256 = stored.sha256,
-                              .header_sha256 = stored.header_sha256});
+                              .header_sha256 = stored.header_sha256,
+                              .disk = stored.disk});
   }
   return manifest;
 }
@@ -308,12 +316,40 @@ std::optional<std::string> FaultOf(const std::string& folder, const CheckpointFi
   if (bytes == file.bytes) return std::nullopt;
   std::string fault = path + ": ";
   fault += bytes ? std::to_string(*bytes) + " bytes" : "not there";
-  return fault += ", expected " + std::to_string(file.bytes) + " bytes";
+  fault += ", expected " + std::to_string(file.bytes) + " bytes";
+  return file.disk.empty() ? fault : fault + ", on the disk of " + file.disk;
+}
+
+std::string DiskOf(const std::string& checkpoints) {
+  const std::string path = PathOf(checkpoints, kDiskFile);
+  if (!IsThere(path)) return "";
+  constexpr std::uint64_t kMostBytes = 4096;
+  TextFile file = ReadTextFile(path, kMostBytes, "expected the name of a process");
+  if (!file.failure.empty()) FailReading(path + ": " + file.failure);
+  while (file.text.ends_with('\n')) file.text.pop_back();
+  return file.text;
+}
+
+std::vector<CheckpointFile> FilesHere(const std::string& folder,
+                                      const CheckpointManifest& manifest) {
+  std::set<std::string> disks = {"", DiskOf(fs::path(folder).parent_path().string())};
+  for (const CheckpointFile& file : manifest.files) {
+    if (!disks.contains(file.disk) && IsThere(PathOf(folder, file.name))) disks.insert(file.disk);
+  }
+  std::vector<CheckpointFile> here;
+  std::ranges::copy_if(manifest.files, std::back_inserter(here),
+                       [&](const CheckpointFile& file) { return disks.contains(file.disk); });
+  return here;
+}
+
+std::string ManifestSum(const std::string& folder) {
+  const std::string path = ManifestPath(folder);
+  return IsThere(path) ? Sha256OfFile(path) : "";
 }
 
 std::optional<std::string> FirstFault(const std::string& folder,
                                       const CheckpointManifest& manifest) {
-  for (const CheckpointFile& file : manifest.files) {
+  for (const CheckpointFile& file : FilesHere(folder, manifest)) {
     if (auto fault = FaultOf(folder, file)) return fault;
   }
   return std::nullopt;

@@ -40,10 +40,11 @@ std::string ManifestPath(const std::string& folder);
 
 struct CheckpointFile {
   std::string name;     ///< within the folder
-  std::string process;  ///< that wrote it, on the disk of its node unless nodes share one
+  std::string process;  ///< that wrote it
   std::uint64_t bytes = 0;
   std::string sha256;         ///< of the whole file
   std::string header_sha256;  ///< of the bytes before its tensors
+  std::string disk = {};      ///< StoredShard::disk
   friend bool operator==(const CheckpointFile&, const CheckpointFile&) = default;
 };
 
@@ -87,6 +88,13 @@ CheckpointManifest MakeManifest(const RunState& run, const std::vector<WrittenSh
 /// file that differs from the manifest, or a failing disk.
 void WriteManifest(const std::string& folder, const CheckpointManifest& manifest);
 
+/// The manifest as the text of its file. Throws std::runtime_error if no one could read it.
+std::string FormatManifest(const CheckpointManifest& manifest);
+/// The reverse. Throws std::runtime_error, one line: not a manifest, or changed since.
+CheckpointManifest ParseManifest(const std::string& text);
+/// A digest of the text of FOLDER/manifest.json; empty if there is none.
+std::string ManifestSum(const std::string& folder);
+
 /// Returns nothing if the folder has no manifest. Throws std::runtime_error, one line that names
 /// the file, if it cannot be read, is not a manifest or was changed. Reads at most
 /// kMaxManifestBytes.
@@ -97,7 +105,17 @@ CheckpointManifest RequireManifest(const std::string& folder);
 /// Enough for a hundred thousand files.
 inline constexpr std::uint64_t kMaxManifestBytes = 64ULL << 20;
 
-/// "FOLDER/a.safetensors: 12 bytes, expected 4096" for the first file that is missing or has
+/// RUN/checkpoints/disk names the disk, where the nodes of a job share none.
+inline constexpr const char* kDiskFile = "disk";
+/// Returns what it holds; "" if it is not there.
+std::string DiskOf(const std::string& checkpoints);
+
+/// The files that should be in the folder. Where the nodes of a job share none, they are those of its
+/// disk, and those of every disk of which any is there.
+std::vector<CheckpointFile> FilesHere(const std::string& folder,
+                                      const CheckpointManifest& manifest);
+
+/// "FOLDER/a.safetensors: 12 bytes, expected 4096" for the first of FilesHere that is missing or has
 /// another size; nothing if there is none. Checks only sizes.
 std::optional<std::string> FirstFault(const std::string& folder,
                                       const CheckpointManifest& manifest);

@@ -72,7 +72,7 @@ std::optional<std::string> FaultOf(const Found& found) {
     }
     // Sizes first: reading them is cheaper than opening files.
     if (const auto fault = FirstFault(found.folder, *manifest)) return fault;
-    for (const CheckpointFile& file : manifest->files) {
+    for (const CheckpointFile& file : FilesHere(found.folder, *manifest)) {
       OpenShardFile(found.folder, found.step, file);
     }
   } catch (const std::runtime_error& error) {
@@ -131,7 +131,7 @@ std::optional<std::string> NewestCheckpoint(
 
 std::string DamagedFile(const std::string& checkpoint) {
   const CheckpointManifest manifest = RequireManifest(checkpoint);
-  for (const CheckpointFile& file : manifest.files) {
+  for (const CheckpointFile& file : FilesHere(checkpoint, manifest)) {
     std::string path = checkpoint + "/" + file.name;
     if (Sha256OfFile(path) != file.sha256) return path;
   }
@@ -144,6 +144,29 @@ std::vector<FoundCheckpoint> AllCheckpoints(const std::string& run_folder) {
     all.push_back({found.step, found.folder, FaultOf(found).value_or("")});
   }
   return all;
+}
+
+std::string RunOf(const std::string& checkpoint) {
+  return fs::path(checkpoint).parent_path().parent_path().string();
+}
+
+void PublishCheckpoint(const std::string& folder, const std::string& manifest,
+                       const std::string& disk) {
+  MakeFolders(folder);
+  const CheckpointManifest parsed = ParseManifest(manifest);
+  const bool many =
+      std::ranges::any_of(parsed.files, [](const auto& file) { return !file.disk.empty(); });
+  const std::string checkpoints = fs::path(folder).parent_path().string();
+  if (many && DiskOf(checkpoints) != disk) {
+    ReplaceFile((fs::path(checkpoints) / kDiskFile).string(), disk + "\n");
+  }
+  WriteManifest(folder, parsed);
+}
+
+void KeepCheckpoints(const std::string& run_folder, const std::vector<std::int64_t>& steps) {
+  for (const Found& found : AllFolders(run_folder)) {
+    if (std::ranges::find(steps, found.step) == steps.end()) Remove(found.folder);
+  }
 }
 
 void RemoveOldCheckpoints(const std::string& run_folder, std::int64_t keep,

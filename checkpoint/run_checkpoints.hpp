@@ -41,6 +41,18 @@ std::vector<FoundCheckpoint> AllCheckpoints(const std::string& run_folder);
 /// first that is damaged, "" if none is. Throws std::runtime_error if one cannot be read.
 std::string DamagedFile(const std::string& checkpoint);
 
+/// Returns the run of a checkpoint's folder: the reverse of CheckpointFolder.
+std::string RunOf(const std::string& checkpoint);
+
+/// Makes the folder, whose files are written, a checkpoint by the text of its manifest. If the nodes of
+/// the job share none, it notes that this is `disk` (CheckpointFile::disk): files of that disk must be
+/// here. Throws std::runtime_error.
+void PublishCheckpoint(const std::string& folder, const std::string& manifest,
+                       const std::string& disk);
+
+/// Removes all checkpoints of a run but those of `steps`, complete or not. Throws std::runtime_error.
+void KeepCheckpoints(const std::string& run_folder, const std::vector<std::int64_t>& steps);
+
 /// Removes all complete checkpoints except the newest `keep` (at least 1) and those of steps that
 /// `keep_every` divides (0: of none), and incomplete ones
 /// older than the newest complete one; newer ones may still be written. Removes the manifest of a

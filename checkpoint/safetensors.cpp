@@ -2,14 +2,9 @@
 
 #include <algorithm>
 #include <bit>
-#include <cerrno>
-#include <cstring>
-#include <fcntl.h>
 #include <nlohmann/json.hpp>
 #include <span>
 #include <stdexcept>
-#include <sys/stat.h>
-#include <unistd.h>
 #include <utility>
 
 #include "files/output_file.hpp"
@@ -211,25 +206,13 @@ void WriteSafetensors(const std::string& path, const std::vector<NamedTensor>& t
   WriteTensors(path, std::move(all), metadata, written);
 }
 
-SafetensorsReader::SafetensorsReader(std::string path) : path_(std::move(path)) {
-  // Without O_NONBLOCK, opening a pipe would wait for a writer.
-  file_ = open(path_.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-  if (file_ < 0) Fail(path_, std::string("cannot open: ") + std::strerror(errno));
-  try {
-    ReadHeader();
-  } catch (...) {
-    close(file_);
-    throw;
-  }
+SafetensorsReader::SafetensorsReader(std::string path, std::shared_ptr<const ByteSource> bytes)
+    : path_(std::move(path)), bytes_(std::move(bytes)) {
+  ReadHeader();
 }
 
-SafetensorsReader::~SafetensorsReader() { close(file_); }
-
 void SafetensorsReader::ReadHeader() {
-  struct stat status = {};
-  if (fstat(file_, &status) != 0) Fail(path_, std::string("cannot read: ") + std::strerror(errno));
-  if (!S_ISREG(status.st_mode)) Fail(path_, "not a regular file");
-  const auto file_bytes = static_cast<std::uint64_t>(status.st_size);
+  const std::uint64_t file_bytes = bytes_->size();
   std::uint64_t length = 0;
   if (file_bytes < sizeof(length)) {
     Fail(path_, "file has " + std::to_string(file_bytes) + " bytes, expected at least 8");
@@ -255,17 +238,8 @@ void SafetensorsReader::ReadHeader() {
 }
 
 void SafetensorsReader::ReadAt(std::uint64_t offset, void* data, std::size_t count) const {
-  auto* bytes = static_cast<std::byte*>(data);
-  while (count > 0) {
-    const ssize_t got = pread(file_, bytes, count, static_cast<off_t>(offset));
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0) Fail(path_, std::string("cannot read: ") + std::strerror(errno));
-    if (got == 0) Fail(path_, "file has shrunk to " + std::to_string(offset) + " bytes");
-    bytes += got;
-    bytes_read_ += static_cast<std::uint64_t>(got);
-    count -= static_cast<std::size_t>(got);
-    offset += static_cast<std::uint64_t>(got);
-  }
+  bytes_->Read(offset, data, count);
+  bytes_read_ += count;
 }
 
 const TensorEntry* SafetensorsReader::Find(const std::string& name) const {

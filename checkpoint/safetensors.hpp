@@ -9,11 +9,13 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <memory>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "checkpoint/tensor_file.hpp"
+#include "files/byte_source.hpp"
 #include "transport/buffer.hpp"
 
 namespace troupe {
@@ -84,8 +86,9 @@ class SafetensorsReader {
  public:
   /// Throws std::runtime_error, one line: path, expected and actual value. Never allocates by sizes
   /// that only the file states.
-  explicit SafetensorsReader(std::string path);
-  ~SafetensorsReader();
+  explicit SafetensorsReader(const std::string& path) : SafetensorsReader(path, OpenFile(path)) {}
+  /// The same of a file that `bytes` gives; `path` names it.
+  SafetensorsReader(std::string path, std::shared_ptr<const ByteSource> bytes);
   SafetensorsReader(const SafetensorsReader&) = delete;
   SafetensorsReader& operator=(const SafetensorsReader&) = delete;
 
@@ -118,7 +121,7 @@ class SafetensorsReader {
   void ReadAt(std::uint64_t offset, void* data, std::size_t count) const;
 
   std::string path_;
-  int file_ = -1;
+  std::shared_ptr<const ByteSource> bytes_;
   std::uint64_t data_begin_ = 0;  ///< position in the file of offset 0
   SafetensorsHeader header_;
   std::string header_sha256_;

@@ -8,8 +8,34 @@
 
 namespace troupe {
 
-SavedState::SavedState(std::string folder)
-    : folder_(std::move(folder)), manifest_(RequireManifest(folder_)) {}
+namespace {
+
+/// The manifest with the sum `sum`, here or elsewhere.
+CheckpointManifest FindManifest(const std::string& folder, const std::string& sum,
+                                const OpenElsewhere& elsewhere) {
+  if (sum.empty() || ManifestSum(folder) == sum) return RequireManifest(folder);
+  const std::string path = ManifestPath(folder);
+  const auto bytes = elsewhere ? elsewhere(path) : nullptr;
+  if (bytes == nullptr || bytes->size() > kMaxManifestBytes) {
+    throw std::runtime_error(path + ": not the one that the first process has");
+  }
+  std::string text(bytes->size(), '\0');
+  bytes->Read(0, text.data(), text.size());
+  try {
+    return ParseManifest(text);
+  } catch (const std::runtime_error& error) {
+    throw std::runtime_error(path + ", from another process: " + error.what());
+  }
+}
+
+}  // namespace
+
+SavedState::SavedState(std::string folder) : SavedState(std::move(folder), "", {}) {}
+
+SavedState::SavedState(std::string folder, const std::string& manifest_sum, OpenElsewhere elsewhere)
+    : folder_(std::move(folder)),
+      elsewhere_(std::move(elsewhere)),
+      manifest_(FindManifest(folder_, manifest_sum, elsewhere_)) {}
 
 const SavedTensor* SavedState::Find(const std::string& name) const {
   const auto found = manifest_.tensors.find(name);
@@ -19,7 +45,7 @@ const SavedTensor* SavedState::Find(const std::string& name) const {
 void SavedState::OpenFile(std::size_t place) {
   auto& file = files_[place];
   if (file != nullptr) return;
-  file = OpenShardFile(folder_, manifest_.run.step, manifest_.files.at(place));
+  file = OpenShardFile(folder_, manifest_.run.step, manifest_.files.at(place), elsewhere_);
   for (const TensorEntry& entry : file->entries()) {
     const auto stored = ParseStoredPlace(*file, entry);
     if (!stored) continue;

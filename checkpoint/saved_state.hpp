@@ -10,6 +10,7 @@
 
 #include "checkpoint/manifest.hpp"
 #include "checkpoint/safetensors.hpp"
+#include "files/byte_source.hpp"
 
 namespace troupe {
 
@@ -18,6 +19,9 @@ class SavedState {
  public:
   /// Reads the manifest. Throws std::runtime_error, one line that names the file.
   explicit SavedState(std::string folder);
+  /// The same for what is not on this disk, too: such files are opened by `elsewhere`, which may be
+  /// empty. The manifest must have the sum `manifest_sum`, if that is not empty.
+  SavedState(std::string folder, const std::string& manifest_sum, OpenElsewhere elsewhere);
 
   const std::string& folder() const { return folder_; }
   const CheckpointManifest& manifest() const { return manifest_; }
@@ -48,6 +52,7 @@ class SavedState {
   const std::vector<Piece>& PiecesOf(const std::string& name);
 
   std::string folder_;
+  OpenElsewhere elsewhere_;
   CheckpointManifest manifest_;
   std::map<std::size_t, std::shared_ptr<const SafetensorsReader>> files_;  ///< by place
   std::map<std::string, std::vector<Piece>> pieces_;  ///< by tensor, of the open files

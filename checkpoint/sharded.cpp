@@ -1,7 +1,6 @@
 #include "checkpoint/sharded.hpp"
 
 #include <algorithm>
-#include <array>
 #include <filesystem>
 #include <iterator>
 #include <map>
@@ -21,9 +20,6 @@ namespace troupe {
 namespace {
 
 namespace fs = std::filesystem;
-
-constexpr std::array<TensorKind, 3> kStored = {TensorKind::kParameter, TensorKind::kFirstMoment,
-                                               TensorKind::kSecondMoment};
 
 /// Separates a tensor's name from the number of its piece, from the second piece in a file on.
 constexpr char kPieceMark = '#';
@@ -155,10 +151,10 @@ std::optional<StoredPlace> ParseStoredPlace(const SafetensorsReader& file,
   const std::string& stored_name = entry.name;
   StoredPlace place;
   const std::size_t slash = stored_name.find('/');
-  const auto* const kind = std::ranges::find_if(kStored, [&](TensorKind one) {
+  const auto* const kind = std::ranges::find_if(kStoredKinds, [&](TensorKind one) {
     return slash != std::string::npos && ToString(one) == stored_name.substr(0, slash);
   });
-  if (kind == kStored.end()) return std::nullopt;
+  if (kind == kStoredKinds.end()) return std::nullopt;
   place.kind = *kind;
   place.name = stored_name.substr(slash + 1, stored_name.rfind(kPieceMark) - slash - 1);
   const auto found = file.metadata().find(stored_name);
@@ -184,9 +180,19 @@ std::optional<StoredPlace> ParseStoredPlace(const SafetensorsReader& file,
 }
 
 std::shared_ptr<const SafetensorsReader> OpenShardFile(const std::string& folder, std::int64_t step,
-                                                       const CheckpointFile& file) {
-  if (const auto fault = FaultOf(folder, file)) throw std::runtime_error(*fault);
-  auto reader = std::make_shared<const SafetensorsReader>(folder + "/" + file.name);
+                                                       const CheckpointFile& file,
+                                                       const OpenElsewhere& elsewhere) {
+  const std::string path = folder + "/" + file.name;
+  std::shared_ptr<const ByteSource> bytes;
+  if (elsewhere && !file.disk.empty() && !IsThere(path)) bytes = elsewhere(path);
+  if (bytes == nullptr) {
+    if (const auto fault = FaultOf(folder, file)) throw std::runtime_error(*fault);
+    bytes = OpenFile(path);
+  } else if (bytes->size() != file.bytes) {
+    throw std::runtime_error(path + ", on another node: " + std::to_string(bytes->size()) +
+                             " bytes, expected " + std::to_string(file.bytes) + " bytes");
+  }
+  auto reader = std::make_shared<const SafetensorsReader>(path, bytes);
   CheckMetadata(*reader, "step", std::to_string(step));
   CheckMetadata(*reader, "shard", file.name.substr(0, file.name.rfind('.')));
   if (reader->header_sha256() != file.header_sha256) {
@@ -195,34 +201,39 @@ std::shared_ptr<const SafetensorsReader> OpenShardFile(const std::string& folder
   return reader;
 }
 
-StoredShard WriteShard(const StageProgram& program, const ShardAddress& shard,
-                       const std::string& folder, std::int64_t step) {
+StoredShard WriteShard(const std::vector<StoredPiece>& pieces, const ShardAddress& shard,
+                       const SaveOrder& order) {
   std::vector<NamedTensor> tensors;
   StoredNames names;
-  Metadata metadata = {{"shard", ShardName(shard)}, {"step", std::to_string(step)}};
+  Metadata metadata = {{"shard", ShardName(shard)}, {"step", std::to_string(order.step)}};
   StoredShard stored;
-  for (const TensorKind kind : kStored) {
-    for (const TensorPiece& piece : program.Tensors(kind)) {
-      if (!piece.owner || piece.in_folder) continue;
-      const std::string name = names.Next(kind, piece.name);
-      metadata[name] = PlaceOf(piece);
-      tensors.push_back({.name = name, .value = piece.value});
-      AddDigest(kind, piece, stored.tensors);
-    }
+  for (const auto& [kind, piece] : pieces) {
+    const std::string name = names.Next(kind, piece.name);
+    metadata[name] = PlaceOf(piece);
+    tensors.push_back({.name = name, .value = piece.value});
+    AddDigest(kind, piece, stored.tensors);
   }
-  MakeFolders(folder);
+  MakeFolders(order.folder);
   WrittenFile written;
-  WriteSafetensors((fs::path(folder) / ShardFileName(shard)).string(), tensors, metadata, &written);
+  WriteSafetensors((fs::path(order.folder) / ShardFileName(shard)).string(), tensors, metadata,
+                   &written);
   stored.bytes = written.bytes;
   stored.sha256 = written.sha256;
   stored.header_sha256 = written.header_sha256;
   return stored;
 }
 
-LoadedShard ReadShard(StageProgram& program, const ShardAddress& shard, const LoadOrder& order) {
-  SavedState saved(order.folder);
+StoredShard WriteShard(const StageProgram& program, const ShardAddress& shard,
+                       const SaveOrder& order) {
+  return WriteShard(StoredPieces([&](TensorKind kind) { return program.Tensors(kind); }), shard,
+                    order);
+}
+
+LoadedShard ReadShard(StageProgram& program, const ShardAddress& shard, const LoadOrder& order,
+                      const OpenElsewhere& elsewhere) {
+  SavedState saved(order.folder, order.manifest_sum, elsewhere);
   std::map<TensorKind, std::vector<Wanted>> wanted;
-  for (const TensorKind kind : kStored) {
+  for (const TensorKind kind : kStoredKinds) {
     wanted[kind] = WithAdvice(order.folder, [&] {
       try {
         return WantedOf(program, kind, saved, order);

@@ -24,14 +24,18 @@
 #include "checkpoint/manifest.hpp"
 #include "checkpoint/safetensors.hpp"
 #include "modules/stage_program.hpp"
+#include "modules/stored_state.hpp"
 
 namespace troupe {
 
-/// Writes the shard's file into `folder`, which it creates if necessary. `step` is the number of
-/// completed optimizer steps. The file gets its name when its bytes are on the disk; a shard that owns nothing writes an empty file. Reads the program's
-/// memory: no pass or update may run at the same time. Throws std::runtime_error, path and reason.
+/// Writes the shard's file into `order.folder`, which it creates if necessary. The file gets its name
+/// when its bytes are on the disk; a shard that stores nothing writes an empty file. Nothing may
+/// change the pieces meanwhile. Throws std::runtime_error, path and reason.
+StoredShard WriteShard(const std::vector<StoredPiece>& pieces, const ShardAddress& shard,
+                       const SaveOrder& order);
+/// The same with the live tensors of `program`: no update may run at the same time.
 StoredShard WriteShard(const StageProgram& program, const ShardAddress& shard,
-                       const std::string& folder, std::int64_t step);
+                       const SaveOrder& order);
 
 /// Restores every piece of `program`, or of its trained state, from a checkpoint of any layout and
 /// precision. A tensor that the checkpoint lacks keeps its values if its module is in
@@ -43,7 +47,9 @@ StoredShard WriteShard(const StageProgram& program, const ShardAddress& shard,
 /// is not a safetensors file; a tensor that is missing or has another shape (with tensor, expected
 /// and actual shape). For a damaged header the line includes the next step. After a disk failure
 /// halfway, the program holds a mixture and must not be used.
-LoadedShard ReadShard(StageProgram& program, const ShardAddress& shard, const LoadOrder& order);
+/// Files that are not on this disk are opened by `elsewhere`, which may be empty.
+LoadedShard ReadShard(StageProgram& program, const ShardAddress& shard, const LoadOrder& order,
+                      const OpenElsewhere& elsewhere = {});
 
 /// Compares what all shards of a job have read with the manifest of `folder`. Throws FailureError of
 /// kind kDamaged, which names a tensor whose values are not those that were written and says how to
@@ -63,9 +69,10 @@ struct StoredPlace {
 std::optional<StoredPlace> ParseStoredPlace(const SafetensorsReader& file,
                                             const TensorEntry& entry);
 
-/// Opens `file` in `folder`, reads its header and compares size and header with the manifest. Throws
-/// std::runtime_error, one line that names the file.
+/// Opens `file` in `folder`, by `elsewhere` if it is not there, reads its header and compares size and
+/// header with the manifest. Throws std::runtime_error, one line that names the file.
 std::shared_ptr<const SafetensorsReader> OpenShardFile(const std::string& folder, std::int64_t step,
-                                                       const CheckpointFile& file);
+                                                       const CheckpointFile& file,
+                                                       const OpenElsewhere& elsewhere = {});
 
 }  // namespace troupe

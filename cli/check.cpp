@@ -182,6 +182,14 @@ std::string OffloadText(const JobPlan& plan, const std::vector<StageNeed>& stage
          " less on the rank that it helps most\n";
 }
 
+/// The copies that checkpoints are written from. Empty if there are none.
+std::string SnapshotText(const std::vector<StageNeed>& stages) {
+  const std::map<int, std::size_t> needs = SnapshotNeeds(stages);
+  if (needs.empty()) return {};
+  return "copies for checkpoints in host memory: " + Bytes(Most(needs)) +
+         " on the rank with most (checkpoint.async)\n";
+}
+
 /// What waits in host memory for its pass. Empty if nothing does.
 std::string WaitingText(const JobPlan& plan, const std::vector<StageNeed>& stages) {
   std::string text;
@@ -290,9 +298,9 @@ int Check(const CheckArguments& arguments) {
   std::cout << LayoutTable(plan) << '\n'
             << processes << (processes.empty() ? "" : "\n") << StageTable(plan) << '\n'
             << routes << (routes.empty() ? "" : "\n") << FolderText(loaded.config, loaded.folders)
-            << StepsText(loaded.config) << MemoryTable(plan, stages) << ExpertsText(plan)
-            << DividedText(loaded.config) << WaitingText(plan, stages) << OffloadText(plan, stages)
-            << GpuTable(plan, stages);
+            << StepsText(loaded.config) << MemoryTable(plan, stages) << SnapshotText(stages)
+            << ExpertsText(plan) << DividedText(loaded.config) << WaitingText(plan, stages)
+            << OffloadText(plan, stages) << GpuTable(plan, stages);
   const std::string missing = MissingFor(loaded.config.cluster.backend);
   if (!missing.empty()) std::cout << "cannot be run by this build: " << missing << '\n';
   return kExitDone;

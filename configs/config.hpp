@@ -114,6 +114,7 @@ struct CheckpointConfig {
   double every_minutes = 10.0;  ///< the same by time; 0 = none by time
   std::int64_t keep = 2;        ///< number of newest checkpoints to keep
   std::int64_t keep_every = 0;  ///< keep those of steps that it divides, too; 0 = none
+  bool async = true;            ///< written while training goes on
 
   /// Returns whether the run writes checkpoints before its end.
   bool periodic() const { return every > 0 || every_minutes > 0; }

@@ -84,12 +84,15 @@ std::vector<KeySpec> ClusterKeys() {  // NOLINT(readability-function-size): a ta
       {{"every", &CheckpointConfig::every, kCountOrNone, Unit{"steps"},
         "Steps between checkpoints; 0 = none by steps."},
        {"every_minutes", &CheckpointConfig::every_minutes, Range{0, 1e6}, Unit{"minutes"},
-        "Time between checkpoints: the first step that ends this long after the newest one writes "
-        "another. 0 = off. `every` works at the same time; with both 0 a run writes one only when "
+        "Time between checkpoints: the first step this long after the newest one has another. "
+        "0 = off. `every` works at the same time; with both 0 a run writes one only when "
         "it is interrupted."},
        {"keep", &CheckpointConfig::keep, kCount, Unit{"checkpoints"}, "Newest ones that are kept."},
        {"keep_every", &CheckpointConfig::keep_every, kCountOrNone, kAddedLater, Unit{"steps"},
-        "Checkpoints of steps that it divides are kept, too; 0 = none."}});
+        "Checkpoints of steps that it divides are kept, too; 0 = none."},
+       {"async", &CheckpointConfig::async, kAddedLater,
+        "Checkpoints are written while training goes on, from a copy of the state in host memory. "
+        "false = training waits until they are written, and nothing is copied."}});
   return keys;
 }
 

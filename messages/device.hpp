@@ -82,8 +82,9 @@ struct UpdateParameters {
   int stage = 0;
   std::int64_t round = 0;
   UpdateStep step;
+  std::int64_t held_ns = 0;  ///< for which it was held back by a snapshot
 };
-inline auto Fields(UpdateParameters& x) { return std::tie(x.stage, x.round, x.step); }
+inline auto Fields(UpdateParameters& x) { return std::tie(x.stage, x.round, x.step, x.held_ns); }
 struct ParametersUpdated {
   std::int64_t busy_ns = 0;
 };
@@ -146,15 +147,28 @@ struct Inspected {
 };
 inline auto Fields(Inspected& x) { return std::tie(x.pieces); }
 
-/// Write the shard's parameters and optimizer state into `folder`, or read them from there.
+/// Copy the shard's parameters and optimizer state to host memory, concurrently with its passes.
+/// Answered when it is copied. No UpdateParameters may come before that.
+struct CopyState {
+  static constexpr RequestWords kWords{nullptr, "snapshot", WaitUnit::kNone};
+  int stage = 0;
+  std::int64_t step = 0;    ///< optimizer steps done
+  std::int64_t round = -1;  ///< the next one
+};
+inline auto Fields(CopyState& x) { return std::tie(x.stage, x.step, x.round); }
+struct StateCopied : NoFields {};
+
+/// Write the shard's state to a checkpoint.
 struct SaveShard {
   static constexpr RequestWords kWords{nullptr, "saving", WaitUnit::kNone};
   int stage = 0;
-  std::string folder;
-  std::int64_t step = 0;    ///< optimizer steps done
-  std::int64_t round = -1;  ///< the next one, which begins after this
+  SaveOrder order;
+  std::int64_t round = -1;  ///< the one after the steps done
+  /// Write the last copy, concurrently with all other commands. False: the state itself, while
+  /// nothing else runs.
+  bool copied = false;
 };
-inline auto Fields(SaveShard& x) { return std::tie(x.stage, x.folder, x.step, x.round); }
+inline auto Fields(SaveShard& x) { return std::tie(x.stage, x.order, x.round, x.copied); }
 struct ShardStored {
   StoredShard stored;
 };
@@ -178,20 +192,19 @@ struct WorkEnded {
 };
 inline auto Fields(WorkEnded& x) { return std::tie(x.lane, x.error); }
 
-using Device =
-    caf::typed_actor<caf::replies_to<RunForward>::with<ForwardDone>,
-                     caf::replies_to<RunBackward>::with<BackwardDone>,
-                     caf::replies_to<RunBackwardWeights>::with<BackwardWeightsDone>,
-                     caf::replies_to<ReduceGradients>::with<GradientsReduced>,
-                     caf::replies_to<UpdateParameters>::with<ParametersUpdated>,
-                     caf::replies_to<RunExchange>::with<ExchangeDone>,
-                     caf::replies_to<OffloadState>::with<StateOffloaded>,
-                     caf::replies_to<RestoreState>::with<StateRestored>,
-                     caf::replies_to<Inspect>::with<Inspected>,
-                     caf::replies_to<SaveShard>::with<ShardStored>,
-                     caf::replies_to<LoadShard>::with<ShardLoaded>, caf::reacts_to<WorkEnded>>;
+using Device = caf::typed_actor<
+    caf::replies_to<RunForward>::with<ForwardDone>,
+    caf::replies_to<RunBackward>::with<BackwardDone>,
+    caf::replies_to<RunBackwardWeights>::with<BackwardWeightsDone>,
+    caf::replies_to<ReduceGradients>::with<GradientsReduced>,
+    caf::replies_to<UpdateParameters>::with<ParametersUpdated>,
+    caf::replies_to<RunExchange>::with<ExchangeDone>,
+    caf::replies_to<OffloadState>::with<StateOffloaded>,
+    caf::replies_to<RestoreState>::with<StateRestored>, caf::replies_to<Inspect>::with<Inspected>,
+    caf::replies_to<CopyState>::with<StateCopied>, caf::replies_to<SaveShard>::with<ShardStored>,
+    caf::replies_to<LoadShard>::with<ShardLoaded>, caf::reacts_to<WorkEnded>>;
 
-/// From a device to itself: the copies of move `number` have run. Stays in its process.
+/// From a device to itself: move `number`, or a write, has run. Stays in its process.
 struct StateMoved {
   std::int64_t number = 0;
   WorkTimes times;
@@ -241,6 +254,7 @@ using LockStep =
                      caf::replies_to<ToSet<OffloadState>>::with<FromSet<StateOffloaded>>,
                      caf::replies_to<ToSet<RestoreState>>::with<FromSet<StateRestored>>,
                      caf::replies_to<ToSet<Inspect>>::with<FromSet<Inspected>>,
+                     caf::replies_to<ToSet<CopyState>>::with<FromSet<StateCopied>>,
                      caf::replies_to<ToSet<SaveShard>>::with<FromSet<ShardStored>>,
                      caf::replies_to<ToSet<LoadShard>>::with<FromSet<ShardLoaded>>>;
 

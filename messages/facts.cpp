@@ -77,7 +77,7 @@ constexpr MessageRole RoleOf() {
   if (kIsOneOf<T, StageReport>) return kStepEnd;
   if (kIsOneOf<T, ExchangeDone>) return kExchanged;
   if (kIsOneOf<T, StateOffloaded, StateRestored>) return kStateMoved;
-  if (kIsOneOf<T, ShardStored, ShardLoaded>) return kCheckpoint;
+  if (kIsOneOf<T, StateCopied, ShardStored, StateSaved, ShardLoaded>) return kCheckpoint;
   return kOther;
 }
 

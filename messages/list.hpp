@@ -23,10 +23,10 @@ MessageList<Set<Messages>...> SetsOf(MessageList<Messages...>);
 /// A device gets a command from its lock step, which gets a set of them.
 using DeviceCommands =
     MessageList<RunForward, RunBackward, RunBackwardWeights, ReduceGradients, UpdateParameters,
-                RunExchange, OffloadState, RestoreState, Inspect, SaveShard, LoadShard>;
-using DeviceAnswers =
-    MessageList<ForwardDone, BackwardDone, BackwardWeightsDone, GradientsReduced, ParametersUpdated,
-                ExchangeDone, StateOffloaded, StateRestored, Inspected, ShardStored, ShardLoaded>;
+                RunExchange, OffloadState, RestoreState, Inspect, CopyState, SaveShard, LoadShard>;
+using DeviceAnswers = MessageList<ForwardDone, BackwardDone, BackwardWeightsDone, GradientsReduced,
+                                  ParametersUpdated, ExchangeDone, StateOffloaded, StateRestored,
+                                  Inspected, StateCopied, ShardStored, ShardLoaded>;
 
 /// The work of a job: traced.
 using WorkMessages =
@@ -34,8 +34,8 @@ using WorkMessages =
              decltype(SetsOf<ToSet>(DeviceCommands()))() +
              decltype(SetsOf<FromSet>(DeviceAnswers()))() + DeviceCommands() + DeviceAnswers() +
              MessageList<RoundBegin, StageReport, Input, InputTaken, BackwardsDone, Updated,
-                         UpdateRound, SquaredNorm, ApplyUpdate, UpdateDone, RunJob, JobDone,
-                         JobFailed, StopSoon, SaveSoon>());
+                         UpdateRound, SquaredNorm, ApplyUpdate, UpdateDone, SaveState, StateSaved,
+                         RunJob, JobDone, JobFailed, StopSoon, SaveSoon>());
 
 /// The same, from an actor to itself: they stay in their process.
 using OwnMessages = MessageList<ShardArrived, SliceArrived, StateMoved>;
@@ -44,6 +44,8 @@ using OwnMessages = MessageList<ShardArrived, SliceArrived, StateMoved>;
 using NodeMessages =
     MessageList<OpenTrace, TraceOpened, SpawnDevices, DevicesSpawned, SpawnLockStep, SpawnUpdate,
                 SpawnStage, SpawnDestinationLeader, SpawnSourceLeader, SpawnPhase, SpawnFeed,
-                Spawned, Introduce, WriteWaits, ReportWaits, Waits, EndActors, ActorsEnded>;
+                Spawned, Introduce, WriteWaits, ReportWaits, Waits, EndActors, ActorsEnded,
+                FindFile, FileFound, ReadFile, FileRead, PublishManifest, ManifestPublished,
+                DiskWorkEnded>;
 
 }  // namespace troupe

@@ -15,6 +15,7 @@
 #include <caf/typed_actor.hpp>
 
 #include "messages/device.hpp"
+#include "messages/disk.hpp"
 #include "messages/pipeline.hpp"
 #include "messages/round.hpp"
 #include "transport/wait.hpp"
@@ -182,6 +183,8 @@ using Node = caf::typed_actor<
     caf::replies_to<SpawnDestinationLeader>::with<Spawned>,
     caf::replies_to<SpawnSourceLeader>::with<Spawned>, caf::replies_to<SpawnPhase>::with<Spawned>,
     caf::replies_to<SpawnFeed>::with<Spawned>, caf::replies_to<OpenTrace>::with<TraceOpened>,
-    caf::replies_to<ReportWaits>::with<Waits>, caf::replies_to<EndActors>::with<ActorsEnded>>;
+    caf::replies_to<ReportWaits>::with<Waits>, caf::replies_to<EndActors>::with<ActorsEnded>,
+    caf::replies_to<FindFile>::with<FileFound>, caf::replies_to<ReadFile>::with<FileRead>,
+    caf::replies_to<PublishManifest>::with<ManifestPublished>, caf::reacts_to<DiskWorkEnded>>;
 
 }  // namespace troupe

@@ -152,8 +152,21 @@ struct UpdateDone {
 };
 inline auto Fields(UpdateDone& x) { return std::tie(x.round, x.busy_ns); }
 
-using Update = caf::typed_actor<caf::replies_to<BackwardsDone>::with<Updated>,
-                                caf::replies_to<UpdateRound>::with<SquaredNorm>,
-                                caf::replies_to<ApplyUpdate>::with<UpdateDone>>;
+/// From the Director to an Update, before the next UpdateRound: store the state after this round's
+/// step. Answered when all shards of the Update are written.
+struct SaveState {
+  static constexpr RequestWords kWords{nullptr, "checkpoint", WaitUnit::kRound};
+  std::int64_t round = 0;
+  SaveOrder order;
+};
+inline auto Fields(SaveState& x) { return std::tie(x.round, x.order); }
+struct StateSaved {
+  std::vector<SavedShard> shards;
+};
+inline auto Fields(StateSaved& x) { return std::tie(x.shards); }
+
+using Update = caf::typed_actor<
+    caf::replies_to<BackwardsDone>::with<Updated>, caf::replies_to<UpdateRound>::with<SquaredNorm>,
+    caf::replies_to<ApplyUpdate>::with<UpdateDone>, caf::replies_to<SaveState>::with<StateSaved>>;
 
 }  // namespace troupe

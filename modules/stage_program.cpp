@@ -1,5 +1,8 @@
 #include "modules/stage_program.hpp"
 
+#include <cstring>
+#include <utility>
+
 #include "trace/clock.hpp"
 
 namespace troupe {
@@ -12,6 +15,26 @@ void StageProgram::Offload(StateMovedCallback done) {
 void StageProgram::Restore(bool /*moments*/, StateMovedCallback done) {
   const std::int64_t now_ns = NowNs();
   done({now_ns, now_ns, ""});
+}
+
+void StageProgram::CopyState(StateMovedCallback done) {
+  const std::int64_t begin_ns = NowNs();
+  for (const TensorKind kind : kStoredKinds) {
+    std::vector<TensorPiece>& copies = copied_[kind];
+    copies.clear();
+    for (TensorPiece piece : Tensors(kind)) {
+      if (!IsStoredHere(piece)) continue;
+      const Buffer live = piece.value;
+      piece.value = Buffer::Allocate(live.shape(), live.dtype());
+      std::memcpy(piece.value.data(), live.data(), live.num_bytes());
+      copies.push_back(std::move(piece));
+    }
+  }
+  done({begin_ns, NowNs(), ""});
+}
+
+std::vector<TensorPiece> StageProgram::CopiedTensors(TensorKind kind) const {
+  return copied_.at(kind);
 }
 
 LossSums& LossSums::operator+=(const LossSums& other) {

@@ -2,6 +2,7 @@
 // order the Stage actor decided; nothing in here decides or waits for anything but its collectives.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -206,11 +207,32 @@ class StageProgram {
   /// flight. Replicas and others that hold the same piece must be given the same values. Where replicas
   /// divide the state, all of them must be given parameters, since they send them to each other.
   virtual void SetTensors(TensorKind kind, const std::vector<TensorPiece>& pieces) = 0;
+  /// Called once before any CopyState, if there will be some: takes the memory for copies, in the
+  /// background. Fresh memory costs more time than a copy.
+  virtual void PrepareCopies() {}
+  /// Begins to copy what a checkpoint stores to host memory, which it keeps for the next copy.
+  /// Returns when the copies are queued; `done` is called when they have run, and not if this
+  /// throws. Until then Update, SetTensors, Offload and CopyState may not be called; passes may.
+  virtual void CopyState(StateMovedCallback done);
+  /// The pieces of the last copy that this shard owns, as Tensors(kind) would have listed them. They
+  /// keep their values until the next CopyState, and may be read on any thread.
+  virtual std::vector<TensorPiece> CopiedTensors(TensorKind kind) const;
   /// Returns those that have ended since the last call, with times by the clock of trace/clock.hpp.
   virtual std::vector<ConcurrentWork> TakeConcurrent() { return {}; }
   /// Bytes of parameters, gradients and optimizer state that are on the device now.
   virtual std::size_t state_bytes() const = 0;
+
+ private:
+  /// Of programs with little state, which do not copy it concurrently.
+  std::map<TensorKind, std::vector<TensorPiece>> copied_;
 };
+
+/// What a checkpoint stores of a program, in this order.
+inline constexpr std::array kStoredKinds = {TensorKind::kParameter, TensorKind::kFirstMoment,
+                                            TensorKind::kSecondMoment};
+
+/// Whether the shard that lists the piece writes it to checkpoints.
+inline bool IsStoredHere(const TensorPiece& piece) { return piece.owner && !piece.in_folder; }
 
 /// Makes the program of a shard; called on the device's own thread.
 using ProgramFactory = std::function<std::unique_ptr<StageProgram>(const ShardAddress&)>;

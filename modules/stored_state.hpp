@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "layout/shape.hpp"
@@ -23,14 +24,47 @@ struct StoredTensor {
   friend bool operator==(const StoredTensor&, const StoredTensor&) = default;
 };
 
+/// A piece of a tensor that a shard stores.
+struct StoredPiece {
+  TensorKind kind = TensorKind::kParameter;
+  TensorPiece piece;
+};
+
+/// Lists what a shard stores, by `tensors(kind)`: StageProgram::Tensors, or CopiedTensors.
+template <class Tensors>
+std::vector<StoredPiece> StoredPieces(Tensors tensors) {
+  std::vector<StoredPiece> all;
+  for (const TensorKind kind : kStoredKinds) {
+    for (TensorPiece& piece : tensors(kind)) {
+      if (IsStoredHere(piece)) all.push_back({kind, std::move(piece)});
+    }
+  }
+  return all;
+}
+
+/// Which checkpoint a shard is stored in.
+struct SaveOrder {
+  std::string folder;
+  std::int64_t step = 0;    ///< optimizer steps done
+  bool many_disks = false;  ///< the nodes of the job do not share the folder
+};
+
 /// The file of a shard.
 struct StoredShard {
   std::string process = {};  ///< that wrote it
+  std::string disk = {};  ///< with many disks: the process that has this one, the first of several
   std::uint64_t bytes = 0;
   std::string sha256;         ///< of the file
   std::string header_sha256;  ///< of the bytes before its tensors
   std::vector<StoredTensor> tensors;
   friend bool operator==(const StoredShard&, const StoredShard&) = default;
+};
+
+/// A shard whose file is written.
+struct SavedShard {
+  int rank = 0;
+  int stage = 0;  ///< index in the StageGraph
+  StoredShard stored;
 };
 
 /// What a shard has read of a checkpoint.
@@ -44,7 +78,8 @@ struct LoadedShard {
 struct LoadOrder {
   std::string folder;  ///< of a checkpoint
   /// Modules and projectors that may lack tensors there: they begin with their own values.
-  std::vector<std::string> fresh;
+  std::vector<std::string> fresh = {};
+  std::string manifest_sum = {};  ///< ManifestSum of the right one; empty: whatever is there
 };
 
 }  // namespace troupe

@@ -29,6 +29,11 @@ class WrappedProgram : public StageProgram {
   void SetTensors(TensorKind kind, const std::vector<TensorPiece>& pieces) override {
     program->SetTensors(kind, pieces);
   }
+  void PrepareCopies() override { program->PrepareCopies(); }
+  void CopyState(StateMovedCallback done) override { program->CopyState(std::move(done)); }
+  std::vector<TensorPiece> CopiedTensors(TensorKind kind) const override {
+    return program->CopiedTensors(kind);
+  }
   std::vector<ConcurrentWork> TakeConcurrent() override { return program->TakeConcurrent(); }
   std::size_t state_bytes() const override { return program->state_bytes(); }
 

@@ -181,6 +181,28 @@ StageMemory EstimateMemory(const Config& config, const std::string& module, int 
   return memory;
 }
 
+/// What the shards of a stage copy for a checkpoint: values and both moments of what they own.
+static std::map<int, std::size_t> SnapshotsOf(const JobPlan& plan, const StagePlan& stage) {
+  const Config& config = plan.config();
+  std::map<int, std::size_t> bytes;
+  if (!config.checkpoint.async || !config.checkpoint.periodic()) return bytes;
+  const ModuleConfig& module = *plan.ModuleOf(stage.module).config;
+  const auto parameters = StageParameters(config, module.name, stage.pp);
+  for (int dp = 0; dp < module.layout.dp; ++dp) {
+    for (const int rank : plan.RanksOf(stage.stage, dp)) {
+      const FlatLayout flat(parameters, plan.ShardsOn(rank).at(stage.stage), module.layout,
+                            ShardingsOf(config, module));
+      std::int64_t elements = 0;
+      for (const FlatParameter& parameter : flat.parameters()) {
+        if (parameter.spec.frozen || !flat.ReportsOwn(parameter)) continue;
+        elements += flat.OwnOf(parameter).size();
+      }
+      if (elements > 0) bytes[rank] = 3 * static_cast<std::size_t>(elements) * StateElement(config);
+    }
+  }
+  return bytes;
+}
+
 std::vector<StageNeed> StageNeeds(const JobPlan& plan) {
   const Config& config = plan.config();
   std::vector<StageNeed> needs;
@@ -210,6 +232,7 @@ std::vector<StageNeed> StageNeeds(const JobPlan& plan) {
       need.gone_at_restore = (one.activations - one.away) *
                              static_cast<std::size_t>(std::max<std::int64_t>(0, stage.kept - left));
     }
+    need.snapshots = SnapshotsOf(plan, stage);
     if (stage.pp == 0) AddWaitingRows(plan, stage.module, need);
     for (int dp = 0; dp < module.grid.layout().dp; ++dp) {
       for (const int rank : plan.RanksOf(stage.stage, dp)) need.ranks.push_back(rank);
@@ -238,6 +261,14 @@ std::map<int, std::size_t> RankNeeds(const std::vector<StageNeed>& stages) {
   return SumByRank(stages, &StageNeed::per_rank);
 }
 
+std::map<int, std::size_t> SnapshotNeeds(const std::vector<StageNeed>& stages) {
+  std::map<int, std::size_t> needs;
+  for (const StageNeed& stage : stages) {
+    for (const auto& [rank, bytes] : stage.snapshots) needs[rank] += bytes;
+  }
+  return needs;
+}
+
 std::map<int, std::size_t> HostNeeds(const Config& config, const std::vector<StageNeed>& stages) {
   const auto beside = SumByRank(stages, OnHost);
   const auto parameters = SumByRank(stages, [](const auto& s) { return s.memory.parameters; });
@@ -248,6 +279,7 @@ std::map<int, std::size_t> HostNeeds(const Config& config, const std::vector<Sta
                 ? std::max(beside.at(rank), parameters.at(rank))
                 : bytes - savings.at(rank) + beside.at(rank);
   }
+  for (const auto& [rank, bytes] : SnapshotNeeds(stages)) needs[rank] += bytes;
   return needs;
 }
 

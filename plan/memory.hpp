@@ -40,6 +40,8 @@ struct StageNeed {
   std::size_t away = 0;         ///< others of these, in host memory
   std::size_t rows = 0;         ///< of windows of colocated encoders, which wait for their forwards
   std::size_t rows_away = 0;    ///< others of these, in host memory
+  /// By rank: the copies in host memory that checkpoints are written from.
+  std::map<int, std::size_t> snapshots;
   /// The part of `activations` that is released before the offloaded state of the stages that feed
   /// this one begins to come back.
   std::size_t gone_at_restore = 0;
@@ -52,9 +54,12 @@ std::vector<StageNeed> StageNeeds(const JobPlan& plan);
 /// Returns bytes by rank, over all its stages.
 std::map<int, std::size_t> RankNeeds(const std::vector<StageNeed>& stages);
 
+/// Returns the snapshots by rank, over all its stages; only ranks that have any.
+std::map<int, std::size_t> SnapshotNeeds(const std::vector<StageNeed>& stages);
+
 /// Returns host bytes by rank. A rank of backend "cpu" has all its needs on the host, and in
 /// addition the copies of offloaded encoders and activations. A rank on a GPU has these copies, or
-/// its parameters while they are created, whichever is larger.
+/// its parameters while they are created, whichever is larger. Both have the snapshots.
 std::map<int, std::size_t> HostNeeds(const Config& config, const std::vector<StageNeed>& stages);
 
 /// Returns by rank how much offloading lowers the peak. The language model's activations use the

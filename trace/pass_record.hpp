@@ -25,18 +25,29 @@ enum class WorkKind : std::uint8_t {
   kActivationsOut = 13,  ///< activations copied off a device, concurrently with other work
   kActivationsBack = 14,  ///< the same activations copied back
   kActivationsWait = 15,  ///< the part of other work that waited for one of these two
+  kSnapshot = 16,  ///< a shard's state copied to be written, concurrently with the next round
+  kCheckpointWrite = 17,  ///< such a copy written, concurrently with the rounds after
+  kSnapshotWait = 18,     ///< the time for which an update waited for a snapshot
 };
 
-inline constexpr std::uint8_t kNumWorkKinds = 15;
+inline constexpr std::uint8_t kNumWorkKinds = 18;
 
-/// Collectives and copies of activations that run concurrently with other work, and waits for them. A
-/// trace keeps them apart from work.
-constexpr bool IsConcurrent(WorkKind kind) { return kind >= WorkKind::kReduceBucket; }
+/// Collectives, copies of activations and writes that run concurrently with other work, and waits for
+/// concurrent work. A trace keeps them apart from work.
+constexpr bool IsConcurrent(WorkKind kind) {
+  return kind >= WorkKind::kReduceBucket && kind != WorkKind::kSnapshot;
+}
 
 /// Copies run concurrently with a device's other work. All other work is sequential, except that
 /// sums of gradients may run concurrently with other modules of the rank.
 constexpr bool IsCopy(WorkKind kind) {
-  return kind == WorkKind::kOffload || kind == WorkKind::kRestore;
+  return kind == WorkKind::kOffload || kind == WorkKind::kRestore || kind == WorkKind::kSnapshot;
+}
+
+/// Work for a checkpoint: its unit is the step.
+constexpr bool IsForCheckpoint(WorkKind kind) {
+  return kind == WorkKind::kCheckpoint ||
+         (kind >= WorkKind::kSnapshot && kind <= WorkKind::kSnapshotWait);
 }
 
 /// F, B, and W if weight gradients have separate passes. A bubble is time without passes.
@@ -61,15 +72,18 @@ constexpr const char* ToString(WorkKind kind) {
                                                                  "wait for replicas",
                                                                  "activations out",
                                                                  "activations back",
-                                                                 "wait for activations"};
+                                                                 "wait for activations",
+                                                                 "snapshot",
+                                                                 "checkpoint write",
+                                                                 "wait for snapshot"};
   const auto number = static_cast<std::size_t>(kind);
   return number < kNames.size() ? kNames[number] : "?";
 }
 
 /// One piece of work of one device.
 struct PassRecord {
-  /// Microbatch or window, counted from the start of the run; for a checkpoint its training step,
-  /// from 1.
+  /// Microbatch or window, counted from the start of the run; for a checkpoint (IsForCheckpoint)
+  /// its training step, from 1.
   std::int64_t unit = 0;
   std::int64_t round = 0;     ///< training step or evaluation, counted from the start of the run
   std::int64_t begin_ns = 0;  ///< steady clock of the process that owns the device

@@ -132,6 +132,6 @@ Finding CheckMeeting(const JoinProblem& problem);
 
 /// Whether `node` saw the first process's file in the run directory, and could write there.
 Finding CheckSharedDirectory(const std::string& node, const std::string& directory,
-                             const std::string& error, bool writes_checkpoints);
+                             const std::string& error);
 
 }  // namespace troupe

@@ -133,9 +133,8 @@ class First {
   void ReceiveLooked(Other& other, bool looked) {
     const auto answer = ReceiveKind(other.peer.control, Talk::kLooked);
     if (looked) {
-      findings_.push_back(CheckSharedDirectory(other.name, joined_.roster.run_directory,
-                                               answer.at("directory"),
-                                               member_.config.checkpoint.every > 0));
+      findings_.push_back(
+          CheckSharedDirectory(other.name, joined_.roster.run_directory, answer.at("directory")));
     }
     const std::string connecting = answer.at("connecting");
     if (connecting.empty()) return;

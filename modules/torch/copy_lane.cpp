@@ -2,15 +2,17 @@
 
 #include <algorithm>
 #include <condition_variable>
+#include <cstdlib>
 #include <cstring>
-#include <deque>
+#include <memory>
 #include <mutex>
+#include <new>
 #include <stdexcept>
-#include <thread>
+#include <sys/mman.h>
 #include <utility>
 
-#include "cluster/signals_blocked.hpp"
 #include "modules/memory_meter.hpp"
+#include "modules/task_thread.hpp"
 #include "trace/clock.hpp"
 
 namespace troupe {
@@ -30,23 +32,28 @@ namespace {
 class HostCopyLane : public CopyLane {
  public:
   at::Tensor HostBytes(std::int64_t bytes) override {
-    const at::Tensor memory = at::empty({bytes}, at::kByte);
+    // Large pages: the first copy touches all of them, and each that it touches costs a fault.
+    constexpr std::size_t kPage = std::size_t{2} << 20;
+    const std::size_t size = (static_cast<std::size_t>(bytes) + kPage - 1) / kPage * kPage;
+    const std::shared_ptr<void> memory(std::aligned_alloc(kPage, size), std::free);
+    if (memory == nullptr) throw std::bad_alloc();
+    madvise(memory.get(), size, MADV_HUGEPAGE);
     const auto counted = std::make_shared<CountedSideMemory>(bytes);
     return at::from_blob(
-        memory.data_ptr(), {bytes}, [memory, counted](void*) {}, at::kByte);
+        memory.get(), {bytes}, [memory, counted](void*) {}, at::kByte);
   }
 
   Job Queue(std::vector<LaneCopy> copies, std::function<void()> release,
             StateMovedCallback done) override {
-    const std::lock_guard lock(mutex_);
-    jobs_.push_back({std::move(copies), std::move(release), std::move(done)});
-    ++queued_;
-    if (!thread_.joinable()) {
-      const SignalsBlocked blocked;
-      thread_ = std::jthread([this](const std::stop_token& stop) { Loop(stop); });
-    }
-    wake_.notify_all();
-    return queued_;
+    thread_.Run(
+        [this, job = Copies{std::move(copies), std::move(release), std::move(done)}]() mutable {
+          Run(job);
+          job = {};  // released before a waiting thread continues
+          const std::lock_guard lock(mutex_);
+          ++finished_;
+          progress_.notify_all();
+        });
+    return ++queued_;
   }
 
   bool Wait(Job job) override {
@@ -75,27 +82,11 @@ class HostCopyLane : public CopyLane {
     job.done(times);
   }
 
-  void Loop(const std::stop_token& stop) {
-    std::unique_lock lock(mutex_);
-    while (wake_.wait(lock, stop, [this] { return !jobs_.empty(); }) && !stop.stop_requested()) {
-      Copies job = std::move(jobs_.front());
-      jobs_.pop_front();
-      lock.unlock();
-      Run(job);
-      job = {};  // released before a waiting thread continues
-      lock.lock();
-      ++finished_;
-      progress_.notify_all();
-    }
-  }
-
   std::mutex mutex_;
-  std::condition_variable_any wake_;
   std::condition_variable progress_;
-  std::deque<Copies> jobs_;
-  Job queued_ = 0;
+  Job queued_ = 0;  ///< used by the rank's thread alone
   Job finished_ = 0;
-  std::jthread thread_;  ///< destroyed first: stops after the copy that runs
+  TaskThread thread_;  ///< destroyed first: stops after the copy that runs
 };
 
 }  // namespace

@@ -3,6 +3,8 @@
 #include <ATen/core/grad_mode.h>
 #include <algorithm>
 #include <array>
+#include <cstring>
+#include <iterator>
 #include <stdexcept>
 #include <thread>
 #include <utility>
@@ -11,6 +13,7 @@
 #include "layout/boxes.hpp"
 #include "modules/initial_values.hpp"
 #include "modules/tensor_pieces.hpp"
+#include "modules/torch/copy_lane.hpp"
 #include "modules/torch/flat_optimizer.hpp"
 #include "modules/torch/planted.hpp"
 #include "modules/torch/tensors.hpp"
@@ -276,19 +279,26 @@ void ParameterStore::Update(const Config& config, const UpdateStep& step) {
   gradients_.zero_();
 }
 
-ParameterStore::Sources ParameterStore::SourcesOf(TensorKind kind) const {
+ParameterStore::Sources ParameterStore::LiveSources(TensorKind kind) const {
   switch (kind) {
     case TensorKind::kParameter:
-      return {values_.to(at::kCPU), masters_.defined() ? masters_.to(at::kCPU) : at::Tensor(),
-              frozen_.to(at::kCPU)};
+      return {values_, masters_, frozen_};
     case TensorKind::kGradient:
-      return {gradients_.to(at::kCPU), {}, {}};
+      return {gradients_, {}, {}};
     case TensorKind::kFirstMoment:
-      return {{}, first_moments_.to(at::kCPU), {}};
+      return {{}, first_moments_, {}};
     case TensorKind::kSecondMoment:
-      return {{}, second_moments_.to(at::kCPU), {}};
+      return {{}, second_moments_, {}};
   }
   throw std::invalid_argument("tensor kind: unknown");
+}
+
+ParameterStore::Sources ParameterStore::HostSources(TensorKind kind) const {
+  Sources sources = LiveSources(kind);
+  for (at::Tensor* flat : {&sources.whole, &sources.own, &sources.frozen}) {
+    if (flat->defined()) *flat = flat->to(at::kCPU);
+  }
+  return sources;
 }
 
 ParameterStore::Held ParameterStore::HeldOf(const FlatParameter& parameter, TensorKind kind,
@@ -311,12 +321,15 @@ ParameterStore::Held ParameterStore::HeldOf(const FlatParameter& parameter, Tens
           layout_.ReportsOwn(parameter)};
 }
 
-std::vector<TensorPiece> ParameterStore::PiecesOf(TensorKind kind, const Sources& from) const {
+std::vector<TensorPiece> ParameterStore::PiecesOf(TensorKind kind, const Sources& from,
+                                                  bool stored_only) const {
   std::vector<TensorPiece> pieces;
   for (const FlatParameter& parameter : layout_.parameters()) {
     const ParameterSpec& spec = parameter.spec;
     if (spec.frozen && kind != TensorKind::kParameter) continue;
     Held held = HeldOf(parameter, kind, from);
+    const bool stored = held.owner && !(spec.frozen && spec.from_folder);
+    if (stored_only && !stored) continue;
     for (const Box& box : BoxesOf(parameter.slice.shape, held.interval)) {
       const std::int64_t size = NumElements(box.shape);
       TensorPiece piece{.name = spec.name,
@@ -335,15 +348,75 @@ std::vector<TensorPiece> ParameterStore::PiecesOf(TensorKind kind, const Sources
 
 std::vector<TensorPiece> ParameterStore::Pieces(TensorKind kind) const {
   if (kind == TensorKind::kParameter) exchange_->WaitForParameters();
-  return PiecesOf(kind, SourcesOf(kind));
+  return PiecesOf(kind, HostSources(kind), false);
+}
+
+void ParameterStore::AllocateCopies(TensorKind kind, CopyLane& lane) {
+  const auto like = [&](const at::Tensor& live) {
+    if (!live.defined() || live.numel() == 0) return live;
+    return lane.HostBytes(static_cast<std::int64_t>(live.nbytes())).view(live.scalar_type());
+  };
+  const Sources live = LiveSources(kind);
+  const bool owns = std::ranges::any_of(layout_.parameters(), [&](const FlatParameter& parameter) {
+    return !parameter.spec.frozen && HeldOf(parameter, kind, live).owner;
+  });
+  // Replicas whose state others store copy nothing.
+  copied_[kind] =
+      owns ? Sources{like(live.whole), like(live.own), {}} : Sources{live.whole, live.own, {}};
+}
+
+std::vector<LaneCopy> ParameterStore::CopiesOf(TensorKind kind) const {
+  std::vector<LaneCopy> copies;
+  const Sources live = LiveSources(kind);
+  for (const FlatParameter& parameter : layout_.parameters()) {
+    if (parameter.spec.frozen) continue;
+    const Held from = HeldOf(parameter, kind, live);
+    if (!from.owner) continue;
+    copies.push_back({HeldOf(parameter, kind, copied_.at(kind)).elements, from.elements});
+  }
+  return copies;
+}
+
+void ParameterStore::PrepareCopies(CopyLane& lane) {
+  std::vector<at::Tensor> fresh;
+  for (const TensorKind kind : kStoredKinds) {
+    AllocateCopies(kind, lane);
+    for (const LaneCopy& copy : CopiesOf(kind)) fresh.push_back(copy.to);
+  }
+  if (!numerics_.device.is_cpu()) return;  // pinned memory is there
+  lane.Queue(
+      {},
+      [fresh = std::move(fresh)] {
+        for (const at::Tensor& memory : fresh) {
+          std::memset(memory.data_ptr(), 0, memory.nbytes());
+        }
+      },
+      [](const WorkTimes&) {});
+}
+
+void ParameterStore::CopyStored(CopyLane& lane, bool leaves, StateMovedCallback done) {
+  std::vector<LaneCopy> copies;
+  for (const TensorKind kind : kStoredKinds) {
+    if (!copied_.contains(kind)) AllocateCopies(kind, lane);
+    std::ranges::move(CopiesOf(kind), std::back_inserter(copies));
+  }
+  at::Tensor& frozen = copied_.at(TensorKind::kParameter).frozen;
+  if (!frozen.defined()) frozen = leaves ? frozen_.clone().to(at::kCPU) : frozen_.to(at::kCPU);
+  lane.Queue(std::move(copies), {}, std::move(done));
+}
+
+std::vector<TensorPiece> ParameterStore::CopiedPieces(TensorKind kind) const {
+  return PiecesOf(kind, copied_.at(kind), true);
 }
 
 void ParameterStore::SetPieces(const std::string& who, TensorKind kind,
                                const std::vector<TensorPiece>& pieces) {
   const at::NoGradGuard no_graph;
   if (kind == TensorKind::kParameter) exchange_->WaitForParameters();
-  const Sources host = SourcesOf(kind);  // the same tensors where they are the host's
-  OverwritePieces(who, PiecesOf(kind, host), pieces);
+  const Sources host = HostSources(kind);
+  if (const auto copies = copied_.find(kind); copies != copied_.end())
+    copies->second.frozen.reset();
+  OverwritePieces(who, PiecesOf(kind, host, false), pieces);
   const auto put = [](const at::Tensor& live, const at::Tensor& written) {
     if (live.defined() && !live.device().is_cpu()) live.copy_(written);
   };

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <string>
 #include <torch/types.h>
@@ -18,6 +19,8 @@
 namespace troupe {
 
 struct AdamWStep;
+class CopyLane;
+struct LaneCopy;
 
 /// The use of a flat tensor, in the order in which it must be back.
 enum class StateUse {
@@ -75,13 +78,20 @@ class ParameterStore {
   /// See StageProgram::SetTensors; `who` begins the texts of errors. Where replicas divide the
   /// state, parameters arrive from the others, which must set theirs, too.
   void SetPieces(const std::string& who, TensorKind kind, const std::vector<TensorPiece>& pieces);
+  /// See StageProgram::PrepareCopies.
+  void PrepareCopies(CopyLane& lane);
+  /// Begins to copy by `lane` what CopiedPieces lists; see StageProgram::CopyState. Frozen values are
+  /// copied once, if they leave the host memory that they are in.
+  void CopyStored(CopyLane& lane, bool leaves, StateMovedCallback done);
+  /// See StageProgram::CopiedTensors.
+  std::vector<TensorPiece> CopiedPieces(TensorKind kind) const;
   /// All flat tensors, each in separate memory.
   std::vector<FlatState> Flats() const;
   std::size_t num_bytes() const;
   const Numerics& numerics() const { return numerics_; }
 
  private:
-  /// The flat tensors that the pieces of a kind are cut from; on the host.
+  /// The flat tensors that the pieces of a kind are cut from.
   struct Sources {
     at::Tensor whole;  ///< values that are read in the type of the state, or gradients
     at::Tensor own;    ///< own parts
@@ -112,9 +122,16 @@ class ParameterStore {
   void SumOverHolders();
   void UpdateBucket(std::size_t index, const Config& config, const UpdateStep& update);
   void UpdateRun(const AdamWStep& step, const FlatBucket& bucket, const Interval& run);
-  Sources SourcesOf(TensorKind kind) const;
+  Sources LiveSources(TensorKind kind) const;
+  /// The same in host memory: where they are there, the live ones.
+  Sources HostSources(TensorKind kind) const;
+  /// Gives the copies of a kind memory, once.
+  void AllocateCopies(TensorKind kind, CopyLane& lane);
+  /// From the live elements to those of their copies, which have memory.
+  std::vector<LaneCopy> CopiesOf(TensorKind kind) const;
   Held HeldOf(const FlatParameter& parameter, TensorKind kind, const Sources& from) const;
-  std::vector<TensorPiece> PiecesOf(TensorKind kind, const Sources& from) const;
+  /// Those alone that this shard stores, or all: only those are looked up in `from`.
+  std::vector<TensorPiece> PiecesOf(TensorKind kind, const Sources& from, bool stored_only) const;
 
   Numerics numerics_;
   FlatLayout layout_;
@@ -127,6 +144,7 @@ class ParameterStore {
   at::Tensor gradients_;
   at::Tensor first_moments_;
   at::Tensor second_moments_;
+  std::map<TensorKind, Sources> copied_;      ///< what the last copy of this shard's pieces holds
   std::unique_ptr<BucketExchange> exchange_;  ///< destroyed first: it uses the others
 };
 

@@ -293,6 +293,23 @@ std::vector<TensorPiece> TorchStage::Tensors(TensorKind kind) const {
   return store_.Pieces(kind);
 }
 
+void TorchStage::PrepareCopies() {
+  WithShortErrors(name_, [&] {
+    snapshots_ = MakeLane(numerics_.device);
+    store_.PrepareCopies(*snapshots_);
+  });
+}
+
+void TorchStage::CopyState(StateMovedCallback done) {
+  for (const StateUse use : {StateUse::kForward, StateUse::kUpdate}) {
+    offloaded_.Require(use, "snapshot");
+  }
+  WithShortErrors(name_, [&] {
+    if (!snapshots_) snapshots_ = MakeLane(numerics_.device);
+    store_.CopyStored(*snapshots_, offloaded_.leaves(), std::move(done));
+  });
+}
+
 void TorchStage::SetTensors(TensorKind kind, const std::vector<TensorPiece>& pieces) {
   if (kind == TensorKind::kGradient) {
     throw std::invalid_argument(name_ + ": expected parameters or moments to set, got gradients");

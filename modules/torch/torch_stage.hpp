@@ -40,6 +40,11 @@ class TorchStage : public StageProgram {
   std::vector<TensorPiece> Tensors(TensorKind kind) const override;
   /// All kinds but gradients. Throws std::logic_error while a backward is owed.
   void SetTensors(TensorKind kind, const std::vector<TensorPiece>& pieces) override;
+  void PrepareCopies() override;
+  void CopyState(StateMovedCallback done) override;
+  std::vector<TensorPiece> CopiedTensors(TensorKind kind) const override {
+    return store_.CopiedPieces(kind);
+  }
   std::vector<ConcurrentWork> TakeConcurrent() override;
   std::size_t state_bytes() const override { return store_.num_bytes() - offloaded_.bytes_away(); }
 
@@ -75,6 +80,7 @@ class TorchStage : public StageProgram {
   ExpertGroupPtr expert_group_;
   ParameterStore store_;
   OffloadedState offloaded_;
+  std::unique_ptr<CopyLane> snapshots_;             ///< null before it is needed
   std::unique_ptr<ActivationOffload> activations_;  ///< null: all stay on the device
   std::unique_ptr<StageBody> body_;
   std::int64_t last_unit_ = -1;                 ///< the last of a round whose backwards are split

@@ -15,10 +15,12 @@ class CheckpointFixture : public JobFixture {
  public:
   CheckpointFixture() {
     checkpoints.every = 2;
-    checkpoints.folder = [](std::int64_t steps) { return "step " + std::to_string(steps); };
-    checkpoints.complete = [this](const std::string& folder, std::int64_t,
-                                  const std::vector<SavedShard>&) { complete.push_back(folder); };
-    storage.save = [](const StageProgram&, const ShardAddress&, const std::string&, std::int64_t) {
+    checkpoints.folder = [](std::int64_t steps) {
+      return "/run/checkpoints/step " + std::to_string(steps);
+    };
+    checkpoints.manifest = [](std::int64_t, const std::vector<SavedShard>&) { return ""; };
+    checkpoints.completed = [](std::int64_t) {};
+    storage.save = [](const std::vector<StoredPiece>&, const ShardAddress&, const SaveOrder&) {
       return StoredShard{};
     };
   }
@@ -37,8 +39,6 @@ class CheckpointFixture : public JobFixture {
     }
     return counts;
   }
-
-  std::vector<std::string> complete;
 };
 
 }  // namespace
@@ -48,7 +48,8 @@ TEST_CASE_METHOD(CheckpointFixture,
                  "[actors]") {
   if (GENERATE(false, true)) UseQueues();
   REQUIRE(Run(TwoModules(), TrainingRounds(5, 3)).failure.text == "");
-  CHECK(complete == std::vector<std::string>{"step 2", "step 4"});
+  CHECK(published ==
+        std::vector<std::string>{"/run/checkpoints/step 2", "/run/checkpoints/step 4"});
   // Rounds count from 0.
   CHECK(Written() ==
         std::map<std::pair<std::int64_t, std::int64_t>, int>{{{2, 2}, 3}, {{4, 4}, 3}});
@@ -89,14 +90,15 @@ TEST_CASE_METHOD(CheckpointFixture, "the answers to a checkpoint are known as su
 TEST_CASE_METHOD(CheckpointFixture, "a shard that cannot be written is named with its step",
                  "[actors]") {
   if (GENERATE(false, true)) UseQueues();
-  storage.save = [](const StageProgram&, const ShardAddress& shard, const std::string& folder,
-                    std::int64_t) -> StoredShard {
-    if (shard.module == "language") throw std::runtime_error(folder + ": the disk is full");
+  checkpoints.async = GENERATE(false, true);
+  storage.save = [](const std::vector<StoredPiece>&, const ShardAddress& shard,
+                    const SaveOrder& order) -> StoredShard {
+    if (shard.module == "language") throw std::runtime_error(order.folder + ": the disk is full");
     return {};
   };
   CHECK(Run(TwoModules(), TrainingRounds(3, 3)).failure.text ==
-        "language.s0 dp0 rank 2 checkpoint of step 2: step 2: the disk is full");
-  CHECK(complete.empty());
+        "language.s0 dp0 rank 2 checkpoint of step 2: /run/checkpoints/step 2: the disk is full");
+  CHECK(published.empty());
 }
 
 }  // namespace troupe

@@ -18,6 +18,7 @@ struct ProgramLog {
   std::string fails_at;            ///< the call that throws
   double output = 0.0;             ///< added to every output
   std::vector<StateMovedCallback> moves;
+  std::vector<double> saved;  ///< the first value of every piece
 };
 
 /// Multiplies what it gets by a number of its stage.
@@ -54,6 +55,14 @@ class LoggedProgram : public StageProgram {
     return {{name_ + ".weight", {1}, {0}, RowsOf({factor_}), true}};
   }
   void SetTensors(TensorKind, const std::vector<TensorPiece>&) override {}
+  void CopyState(StateMovedCallback done) override {
+    Note("copy");
+    log_->moves.push_back(std::move(done));
+  }
+  std::vector<TensorPiece> CopiedTensors(TensorKind) const override {
+    return {{name_ + ".weight", {1}, {0}, RowsOf({factor_ + 0.5}), true},
+            {name_ + ".other", {1}, {0}, RowsOf({0.0}), false}};
+  }
   std::size_t state_bytes() const override { return 0; }
 
  private:
@@ -85,11 +94,13 @@ class DeviceFixture : public ActorFixture {
     config.make_program = [log = log](const ShardAddress& shard) {
       return std::make_unique<LoggedProgram>(shard, log);
     };
-    config.storage.save = [log = log](const StageProgram&, const ShardAddress& shard,
-                                      const std::string& folder, std::int64_t step) {
-      log->calls.push_back("save " + ToString(shard) + " into " + folder);
-      return StoredShard{
-          .sha256 = "hash of step " + std::to_string(step), .header_sha256 = "", .tensors = {}};
+    config.storage.save = [log = log](const std::vector<StoredPiece>& pieces,
+                                      const ShardAddress& shard, const SaveOrder& order) {
+      log->calls.push_back("save " + ToString(shard) + " into " + order.folder);
+      for (const auto& [kind, piece] : pieces) log->saved.push_back(*piece.value.as<double>());
+      return StoredShard{.sha256 = "hash of step " + std::to_string(order.step),
+                         .header_sha256 = "",
+                         .tensors = {}};
     };
     config.tensors = std::make_shared<TensorStore>(abort);
     config.abort = abort;
@@ -245,7 +256,7 @@ TEST_CASE_METHOD(DeviceFixture, "a shard is saved when nothing else is under way
   Open();
   Forward(2, 0);
   Reduce(3);
-  const auto saved = Ask<ShardStored>(device, SaveShard{3, "step 8", 8, 8});
+  const auto saved = Ask<ShardStored>(device, SaveShard{3, {"step 8", 8}, 8});
   const auto later = Forward(2, 1);
   TakeCalls();
   FinishWork();
@@ -254,6 +265,68 @@ TEST_CASE_METHOD(DeviceFixture, "a shard is saved when nothing else is under way
   CHECK(TakeCalls() == Calls{"save language.s1 dp1 rank 6 into step 8", "language.s0 F1"});
   CHECK(saved->answers.at(0).stored.sha256 == "hash of step 8");
   CHECK(later->pending());
+}
+
+TEST_CASE_METHOD(DeviceFixture, "a state that is being copied does not leave, while passes run",
+                 "[actors][device]") {
+  if (GENERATE(false, true)) UseQueue();
+  Open();
+  const auto copied = Ask<StateCopied>(device, CopyState{3, 8, 8});
+  const auto left = Ask<StateOffloaded>(device, OffloadState{3, 8, 0});
+  const auto other = Ask<StateOffloaded>(device, OffloadState{2, 8, 0});
+  Forward(3, 0);
+  CHECK(TakeCalls() == Calls{"language.s1 copy", "language.s0 offload", "language.s1 F0"});
+  log->moves.at(0)({1, 2, ""});
+  Deliver();
+  CHECK(TakeCalls() == Calls{"language.s1 offload"});
+  CHECK(copied->answers.size() == 1);
+  CHECK(left->pending());
+  log->moves.at(2)({3, 4, ""});
+  log->moves.at(1)({3, 4, "the copy failed"});
+  Deliver();
+  CHECK(left->answers.size() == 1);
+  CHECK(other->errors.size() == 1);
+}
+
+TEST_CASE_METHOD(DeviceFixture, "a state that is away is copied when all of it has returned",
+                 "[actors][device]") {
+  Open();
+  Ask<StateOffloaded>(device, OffloadState{3, 8, 0});
+  const auto copied = Ask<StateCopied>(device, CopyState{3, 8, 8});
+  log->moves.at(0)({1, 2, ""});
+  Deliver();
+  Ask<StateRestored>(device, RestoreState{3, 8, 0, false});
+  log->moves.at(1)({2, 3, ""});
+  Deliver();
+  CHECK(TakeCalls() == Calls{"language.s1 offload", "language.s1 restore"});
+  Ask<StateOffloaded>(device, OffloadState{3, 8, 1});
+  log->moves.at(2)({3, 4, ""});
+  Deliver();
+  const auto restored = Ask<StateRestored>(device, RestoreState{3, 8, 1, true});
+  TakeCalls();
+  CHECK(copied->pending());
+  log->moves.at(3)({4, 5, ""});
+  Deliver();
+  CHECK(restored->answers.size() == 1);
+  CHECK(TakeCalls() == Calls{"language.s1 copy"});
+  log->moves.at(4)({5, 6, ""});
+  Deliver();
+  CHECK(copied->answers.size() == 1);
+}
+
+TEST_CASE_METHOD(DeviceFixture, "a copy is saved by the writer thread, with the values it had",
+                 "[actors][device]") {
+  Open();
+  Ask<StateCopied>(device, CopyState{3, 8, 8});
+  log->moves.at(0)({1, 2, ""});
+  Deliver();
+  const auto saved = Ask<ShardStored>(device, SaveShard{3, {"step 8", 8}, 8, true});
+  CHECK(log->saved == std::vector<double>{20.5, 20.5, 20.5});  // of each kind, those it owns
+  REQUIRE(saved->answers.size() == 1);
+  CHECK(saved->answers[0].stored.sha256 == "hash of step 8");
+  log->saved.clear();
+  Ask<ShardStored>(device, SaveShard{3, {"step 9", 9}, 9, false});
+  CHECK(log->saved == std::vector<double>{20.0, 20.0, 20.0});  // the state itself
 }
 
 TEST_CASE_METHOD(DeviceFixture, "work that the device itself fails at is named with its words",

@@ -144,6 +144,9 @@ class JobFixture {
     node.rounds = rounds;
     node.checkpoints = checkpoints;
     node.storage = storage;
+    node.storage.publish = [this](const PublishManifest& manifest, const std::string&) {
+      published.push_back(manifest.folder);
+    };
     node.inspect = inspect;
     node.threads = false;
     node.trace = trace = std::make_shared<MessageTrace>(0);
@@ -208,6 +211,7 @@ class JobFixture {
   std::function<int(int rank)> gpu_of;    ///< empty: ranks compute on no GPU
   Checkpoints checkpoints;                ///< of the next runs; by itself none
   ShardStorage storage;                   ///< what writes them
+  std::vector<std::string> published;     ///< folders of their manifests, of all runs
   bool inspect = false;
   std::shared_ptr<Seen> seen;
   std::shared_ptr<AbortSignal> abort;

@@ -2,10 +2,14 @@
 // that the node makes are the product's.
 #include "actors/node_actor.hpp"
 
+#include <filesystem>
+#include <fstream>
+
 #include <catch2/catch.hpp>
 
 #include "tests/actors/job_fixture.hpp"
 #include "tests/actors/probes.hpp"
+#include "tests/data/scratch_folder.hpp"
 
 namespace troupe {
 namespace {
@@ -257,6 +261,46 @@ TEST_CASE_METHOD(NodeFixture, "the waits of a process name its actors, and what 
   CHECK(actors[0].waits[0].number == 4);
   CHECK(actors[0].waits[0].whom == "director");
   CHECK(actors[0].owes.size() == 1);
+}
+
+TEST_CASE_METHOD(NodeFixture, "a node reads files of checkpoints for others, and no other files",
+                 "[actors][node]") {
+  const ScratchFolder folder;
+  const std::string checkpoint = folder / "run/checkpoints/step-00000002";
+  std::filesystem::create_directories(checkpoint);
+  std::string text(kMostOfFile + 3, 'x');
+  text += "end";
+  std::ofstream(checkpoint + "/a.safetensors") << text;
+  std::ofstream(folder / "run/secret") << "secret";
+  config.disk = "n1";
+  config.storage.publish = [&](const PublishManifest& manifest, const std::string& disk) {
+    CHECK(disk == "n1");
+    if (manifest.text == "bad") throw std::runtime_error("the disk is full");
+    std::ofstream(manifest.folder + "/manifest.json") << manifest.text;
+  };
+  Open(1);
+  const auto found = Ask<FileFound>(node, FindFile{checkpoint + "/a.safetensors"});
+  REQUIRE(found->answers.size() == 1);
+  CHECK(found->answers[0].found);
+  CHECK(found->answers[0].bytes == text.size());
+  const auto missing = Ask<FileFound>(node, FindFile{checkpoint + "/b.safetensors"});
+  CHECK_FALSE(missing->answers.at(0).found);
+  const auto end = Ask<FileRead>(node, ReadFile{checkpoint + "/a.safetensors", kMostOfFile + 3, 3});
+  REQUIRE(end->answers.at(0).bytes.size() == 3);
+  CHECK(end->answers[0].bytes[1] == std::byte('n'));
+  const auto most = Ask<FileRead>(node, ReadFile{checkpoint + "/a.safetensors", 0, 1ULL << 40});
+  CHECK(most->answers.at(0).bytes.size() == kMostOfFile);
+  for (const std::string& path : {folder / "run/secret", checkpoint + "/../../secret",
+                                  std::string("checkpoints/a/b"), std::string("/etc/passwd")}) {
+    const auto refused = Ask<FileFound>(node, FindFile{path});
+    REQUIRE(refused->errors.size() == 1);
+    CHECK_THAT(refused->errors[0], Catch::EndsWith(": not a file of a checkpoint"));
+  }
+  const auto published = Ask<ManifestPublished>(node, PublishManifest{checkpoint, "good", {}});
+  CHECK(published->answers.size() == 1);
+  CHECK(std::filesystem::file_size(checkpoint + "/manifest.json") == 4);
+  const auto failed = Ask<ManifestPublished>(node, PublishManifest{checkpoint, "bad", {}});
+  CHECK(failed->errors == std::vector<std::string>{"the disk is full"});
 }
 
 }  // namespace troupe

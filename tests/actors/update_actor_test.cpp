@@ -66,6 +66,7 @@ class UpdateFixture : public ActorFixture {
   Update update;
 };
 
+const ProbeLog kCopy = {"devices: CopyState"};
 const ProbeLog kReduce = {"devices: ReduceGradients"};
 const ProbeLog kStep = {"devices: UpdateParameters"};
 
@@ -210,6 +211,92 @@ TEST_CASE_METHOD(UpdateFixture, "a failed reduction fails every request that wai
   CHECK(Apply(1, 1.5)->errors == expected);
   CHECK(Begin(2, true)->errors == expected);
   CHECK(Done(1, 2, 0)->errors == expected);
+}
+
+TEST_CASE_METHOD(UpdateFixture,
+                 "a state is copied after its step, and written while later rounds run",
+                 "[actors][update]") {
+  const auto saved = Ask<StateSaved>(update, SaveState{0, {"step 1", 1}});
+  Begin(0, false);
+  AllDone(0);
+  CHECK(TakeLog() == kReduce);
+  FinishReduction();
+  CHECK(TakeLog() == kStep);
+  FinishStep();
+  CHECK(TakeLog() == kCopy);
+  const auto copy = devices.Oldest<ToSet<CopyState>>();
+  CHECK(ShardsOf(copy) == std::vector<std::pair<int, int>>{{4, 2}, {5, 2}, {8, 5}, {9, 5}});
+  CHECK(copy.parts[0].second.step == 1);
+  CHECK(copy.parts[0].second.round == 1);
+  const auto applied = Apply(0, 0.0);
+  CHECK(applied->answers.size() == 1);  // the round does not wait for its copy
+
+  Begin(1, false);
+  AllDone(1);
+  CHECK(TakeLog() == kReduce);
+  FinishReduction();
+  CHECK(TakeLog().empty());  // nothing steps while it is copied
+  Give<ToSet<CopyState>>(devices, FromSet<StateCopied>{{{}, {}, {}, {}}});
+  CHECK(TakeLog() == ProbeLog{"devices: SaveShard", "devices: UpdateParameters"});
+  const auto save = devices.Oldest<ToSet<SaveShard>>();
+  CHECK(ShardsOf(save) == ShardsOf(copy));
+  for (const auto& [rank, command] : save.parts) {
+    CHECK(command.order.folder == "step 1");
+    CHECK(command.order.step == 1);
+    CHECK(command.round == 1);
+    CHECK(command.copied);
+  }
+  for (const auto& [rank, command] : devices.Oldest<ToSet<UpdateParameters>>().parts) {
+    CHECK(command.held_ns > 0);
+  }
+  FinishStep();
+  CHECK(TakeLog().empty());
+  CHECK(saved->pending());
+  FromSet<ShardStored> stored;
+  for (const char* const sum : {"a", "b", "c", "d"}) {
+    stored.parts.emplace_back();
+    stored.parts.back().stored.sha256 = sum;
+  }
+  Give<ToSet<SaveShard>>(devices, stored);
+  REQUIRE(saved->answers.size() == 1);
+  const std::vector<SavedShard>& shards = saved->answers[0].shards;
+  REQUIRE(shards.size() == 4);
+  CHECK(shards[2].rank == 8);
+  CHECK(shards[2].stage == 5);
+  CHECK(shards[2].stored.sha256 == "c");
+}
+
+TEST_CASE_METHOD(UpdateFixture, "a state may be asked for until the next round begins",
+                 "[actors][update]") {
+  Begin(0, false);
+  AllDone(0);
+  FinishReduction();
+  CHECK(devices.Oldest<ToSet<UpdateParameters>>().parts[0].second.held_ns == 0);
+  FinishStep();
+  if (GENERATE(false, true)) Apply(0, 0.0);
+  TakeLog();
+  AllDone(1);
+  Ask<StateSaved>(update, SaveState{0, {"step 1", 1}});
+  CHECK(TakeLog() == kCopy);
+  Give<ToSet<CopyState>>(devices, FromSet<StateCopied>{{{}, {}, {}, {}}});
+  CHECK(TakeLog() == ProbeLog{"devices: SaveShard"});
+}
+
+TEST_CASE_METHOD(UpdateFixture, "a copy that fails fails the update, and a write, too",
+                 "[actors][update]") {
+  const auto saved = Ask<StateSaved>(update, SaveState{0, {"step 1", 1}});
+  Begin(0, false);
+  AllDone(0);
+  FinishReduction();
+  FinishStep();
+  if (GENERATE(false, true)) {
+    Give<ToSet<CopyState>>(devices, FromSet<StateCopied>{{{}, {}, {}, {}}});
+    Give<ToSet<SaveShard>>(devices, MakeFailure(Failure("the disk is full")));
+  } else {
+    Give<ToSet<CopyState>>(devices, MakeFailure(Failure("the disk is full")));
+  }
+  REQUIRE(saved->errors.size() == 1);
+  CHECK(abort->cause() == "the disk is full");
 }
 
 }  // namespace troupe

@@ -25,7 +25,7 @@ class Run {
   std::string FolderOf(std::int64_t step) const { return CheckpointFolder(folder_, step); }
 
   StoredShard WriteShardOf(std::int64_t step) const {
-    return WriteShard(FakeProgram(shards_[0], 1, true), shards_[0], FolderOf(step), step);
+    return WriteShard(FakeProgram(shards_[0], 1, true), shards_[0], {FolderOf(step), step});
   }
   void Write(std::int64_t step) const {
     const StoredShard stored = WriteShardOf(step);
@@ -207,9 +207,10 @@ TEST_CASE("a run directory that the system refuses is named with its reason", "[
                                                 "long; choose a shorter name"));
   WriteBytes(directory.File("file"), "");
   CHECK_FALSE(NewestCheckpoint(directory.File("file")));
-  CHECK_THROWS_WITH(WriteShard(FakeProgram({}, 1, true), {}, directory.File("file") + "/step-1", 1),
-                    directory.File("file") +
-                        "/step-1: cannot create: Not a directory; a part of the path is a file");
+  CHECK_THROWS_WITH(
+      WriteShard(FakeProgram({}, 1, true), {}, {directory.File("file") + "/step-1", 1}),
+      directory.File("file") +
+          "/step-1: cannot create: Not a directory; a part of the path is a file");
 }
 
 TEST_CASE("a checkpoint loses its manifest before anything else", "[checkpoint]") {
@@ -229,6 +230,45 @@ TEST_CASE("a checkpoint loses its manifest before anything else", "[checkpoint]"
   fs::permissions(locked, fs::perms::owner_all);
   RemoveOldCheckpoints(run.folder(), 1);
   CHECK(run.Names() == Names{"step-00000020"});
+}
+
+TEST_CASE("files on the disks of other nodes are not missed, those of this disk are",
+          "[checkpoint]") {
+  const std::vector<ShardAddress> shards = FakeShards(1, 2);
+  REQUIRE(shards.size() >= 2);
+  const TemporaryDirectory directory;
+  const std::vector<std::string> runs = {directory.File("n0"), directory.File("n1")};
+  for (const std::int64_t step : {1, 2}) {
+    std::vector<WrittenShard> written;
+    for (const std::size_t disk : {0U, 1U}) {
+      const std::string folder = CheckpointFolder(runs[disk], step);
+      StoredShard stored =
+          WriteShard(FakeProgram(shards[disk], 1, true), shards[disk], {folder, step});
+      stored.disk = "n" + std::to_string(disk);
+      written.push_back({shards[disk], stored});
+    }
+    const std::string text = FormatManifest(MakeManifest({.step = step}, written));
+    for (const std::size_t disk : {0U, 1U}) {
+      const std::string folder = CheckpointFolder(runs[disk], step);
+      PublishCheckpoint(folder, text, "n" + std::to_string(disk));
+      CHECK(NewestCheckpoint(runs[disk]) == folder);
+      CHECK(DamagedFile(folder) == "");
+      const std::vector<CheckpointFile> here = FilesHere(folder, RequireManifest(folder));
+      REQUIRE(here.size() == 1);
+      CHECK(here[0].name == ShardFileName(shards[disk]));
+      CHECK(ManifestSum(folder) == ManifestSum(CheckpointFolder(runs[0], step)));
+    }
+  }
+  for (const std::size_t disk : {0U, 1U}) {
+    const std::string newest = CheckpointFolder(runs[disk], 2);
+    fs::remove(newest + "/" + ShardFileName(shards[disk]));
+    CHECK(NewestCheckpoint(runs[disk]) == CheckpointFolder(runs[disk], 1));
+    CHECK_THAT(AllCheckpoints(runs[disk]).front().fault,
+               EndsWith(" bytes, on the disk of n" + std::to_string(disk)));
+  }
+  KeepCheckpoints(runs[0], {2});
+  CHECK_FALSE(fs::exists(CheckpointFolder(runs[0], 1)));
+  CHECK(fs::exists(CheckpointFolder(runs[0], 2)));
 }
 
 }  // namespace

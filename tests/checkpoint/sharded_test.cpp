@@ -42,7 +42,7 @@ WrittenShard WrittenNow(const std::string& folder, const ShardAddress& shard,
 std::vector<WrittenShard> WriteAll(const std::string& folder) {
   std::vector<WrittenShard> written;
   for (const ShardAddress& shard : kShards) {
-    written.push_back({shard, WriteShard(FakeProgram(shard, 2, true), shard, folder, 120)});
+    written.push_back({shard, WriteShard(FakeProgram(shard, 2, true), shard, {folder, 120})});
   }
   WriteManifest(folder, MakeManifest({.step = 120}, written));
   return written;
@@ -155,7 +155,7 @@ TEST_CASE("a shard's file has what it owns and says where that lies", "[checkpoi
 
 TEST_CASE("a shard that owns nothing writes a file without tensors", "[checkpoint]") {
   const TemporaryDirectory directory;
-  WriteShard(FakeProgram(kShards[3], 2, true), kShards[3], directory.File("a"), 120);
+  WriteShard(FakeProgram(kShards[3], 2, true), kShards[3], {directory.File("a"), 120});
   CHECK(SafetensorsReader(directory.File("a/m.s0-dp1-cp0-tp1.safetensors")).entries().empty());
 }
 
@@ -163,7 +163,7 @@ TEST_CASE("shards without a manifest are not read", "[checkpoint]") {
   const TemporaryDirectory directory;
   const std::string folder = directory.File("a");
   for (const ShardAddress& shard : kShards) {
-    WriteShard(FakeProgram(shard, 2, true), shard, folder, 120);
+    WriteShard(FakeProgram(shard, 2, true), shard, {folder, 120});
   }
   CHECK(ErrorOf(folder) == folder + ": no manifest.json: not a complete checkpoint");
 }
@@ -259,7 +259,7 @@ TEST_CASE("a file with a part that was never written, or of another step or shar
                Contains("was damaged since it was written, in ") && EndsWith(remove));
   }
   SECTION("another step") {
-    WriteShard(FakeProgram(kShards[0], 2, true), kShards[0], folder, 118);
+    WriteShard(FakeProgram(kShards[0], 2, true), kShards[0], {folder, 118});
     CHECK(ErrorOf(folder) == path + ": its header has step \"118\", expected \"120\"" + remove);
     CHECK(ErrorOf(folder, kShards[2]) == ErrorOf(folder));
   }
@@ -315,7 +315,7 @@ TEST_CASE("a shard reads at most 1.05 times the bytes that it holds", "[checkpoi
   const bool columns = GENERATE(false, true);
   std::vector<WrittenShard> written;
   for (const ShardAddress& shard : FakeShards(1, 4)) {
-    written.push_back({shard, WriteShard(program(shard, 4, columns), shard, folder, 1)});
+    written.push_back({shard, WriteShard(program(shard, 4, columns), shard, {folder, 1})});
   }
   WriteManifest(folder, MakeManifest({.step = 1}, written));
   for (const bool cut : {false, true}) {
@@ -405,7 +405,7 @@ TEST_CASE("a disk that cannot take a shard leaves no file of its name", "[checkp
   setrlimit(RLIMIT_FSIZE, &small);
   std::string error;
   try {
-    WriteShard(FakeProgram(kShards[0], 2, true), kShards[0], folder, 120);
+    WriteShard(FakeProgram(kShards[0], 2, true), kShards[0], {folder, 120});
   } catch (const std::runtime_error& e) {
     error = e.what();
   }
@@ -425,7 +425,7 @@ TEST_CASE("pieces that a folder has are neither written nor expected") {
     }
     return program;
   };
-  const StoredShard stored = WriteShard(in_folder(FakeProgram(shard, 1, true)), shard, folder, 7);
+  const StoredShard stored = WriteShard(in_folder(FakeProgram(shard, 1, true)), shard, {folder, 7});
   WriteManifest(folder, MakeManifest({.step = 7}, {{shard, stored}}));
   const SafetensorsReader file(folder + "/" + ShardFileName(shard));
   CHECK(file.Find("parameter/m.frozen") == nullptr);

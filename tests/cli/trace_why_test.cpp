@@ -235,7 +235,8 @@ TEST_CASE("the time of a checkpoint is named wherever the time of its step is", 
   const std::string local = GENERATE("1", "2");
   const RunFolder folder;
   auto arguments =
-      folder.Arguments("train", "configs/shapes.toml", {"run.steps=5", "checkpoint.every=2"});
+      folder.Arguments("train", "configs/shapes.toml",
+                       {"run.steps=5", "checkpoint.every=2", "checkpoint.async=false"});
   // Writing its first shard takes one device 400 ms longer.
   arguments.insert(arguments.end(),
                    {"--local", local, "--plant-fault", "slow@device 2@SaveShard@1"});
@@ -261,6 +262,29 @@ TEST_CASE("the time of a checkpoint is named wherever the time of its step is", 
   CHECK(of_run("sql", {"select step, unit, count(distinct rank) n from work where kind = "
                        "'checkpoint' group by 1, 2 order by 1",
                        "--format", "csv"}) == "step,unit,n\n3,2,8\n5,4,8\n");
+}
+
+TEST_CASE("a checkpoint beside the steps has a line, and its snapshots are work", "[cli]") {
+  const std::string local = GENERATE("1", "2");
+  const RunFolder folder;
+  auto arguments =
+      folder.Arguments("train", "configs/shapes.toml", {"run.steps=5", "checkpoint.every=3"});
+  arguments.insert(arguments.end(), {"--local", local});
+  const Outcome outcome = RunTroupe(arguments);
+  INFO(outcome.out << outcome.err);
+  REQUIRE(outcome.exit_code == 0);
+  const std::string run = folder.Runs().at(0);
+  const auto of_run = [&](const std::string& verb, const std::vector<std::string>& more) {
+    std::vector<std::string> all = {"trace", verb, run};
+    all.insert(all.end(), more.begin(), more.end());
+    return RunTroupe(all).out;
+  };
+  CHECK_THAT(of_run("summary", {}), Catch::Contains("\ncheckpoint of step 3: ") &&
+                                        Catch::Contains(" (writers on a core for ") &&
+                                        Catch::Contains(" to copy; training waited "));
+  CHECK(of_run("sql", {"select step, unit, count(distinct rank) n from work where kind = "
+                       "'snapshot' group by 1, 2 order by 1",
+                       "--format", "csv"}) == "step,unit,n\n4,3,8\n");
 }
 
 TEST_CASE("trace why names the root of a planted stall", "[cli]") { Try(0, 4, 0); }

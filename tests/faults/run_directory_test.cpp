@@ -2,7 +2,9 @@
 #include <csignal>
 #include <filesystem>
 #include <fstream>
+#include <set>
 
+#include "cluster/socket.hpp"
 #include "tests/faults/checks.hpp"
 
 using namespace troupe::testing;
@@ -144,4 +146,78 @@ TEST_CASE("a run whose first process is killed says how to resume it as well") {
     REQUIRE(line);
     CHECK_THAT(line->text, Catch::EndsWith("with: the same command and --resume " + run));
   }
+}
+
+TEST_CASE("nodes that share no disk keep their parts of checkpoints, and go on from them") {
+  const Job job;
+  const std::string runs = job.File("runs");
+  const std::string own = job.File("own disk of n1");
+  fs::create_directories(runs);
+  fs::create_directories(own);
+  const std::vector<std::string> apart = {
+      "unshare", "-m", "sh", "-c", "mount --bind '" + own + "' '" + runs + "' && exec \"$@\"",
+      "sh"};
+  try {
+    Shell("unshare -m sh -c \"mount --bind '" + own + "' '" + runs + "'\"");
+  } catch (const std::runtime_error& error) {
+    WARN("skipped: " << error.what());
+    return;
+  }
+  const auto train = [&](const std::vector<std::string>& settings,
+                         const std::vector<std::string>& more) {
+    const std::string join =
+        troupe::ToString(troupe::Socket::Listen({"127.0.0.1", 0}).local_address());
+    std::vector<std::string> words = apart;
+    const auto second = job.Node(1, 2, join, settings, more);
+    words.insert(words.end(), second.begin(), second.end());
+    const Program one(job.Node(0, 2, join, settings, more));
+    const Program other(words);
+    const Ending ending = one.WaitForEnd(kPatience);
+    const Ending other_ending = other.WaitForEnd(kPatience);
+    INFO(one.Transcript() << other.Transcript());
+    REQUIRE(ending.exit_code == 0);
+    REQUIRE(other_ending.exit_code == 0);
+    CHECK(one.WaitForLine("n1 does not see ", 0ms));
+  };
+  const std::string async = GENERATE("true", "false");
+  const std::vector<std::string> usual = {"checkpoint.async=" + async, "checkpoint.every=2",
+                                          "checkpoint.keep=1"};
+  const auto with = [&](std::vector<std::string> settings) {
+    settings.insert(settings.end(), usual.begin(), usual.end());
+    return settings;
+  };
+  train(with({"run.steps=4"}), {});
+  const std::string run = RunOf(job);
+  const auto there = [](const std::string& checkpoints) {
+    std::set<std::string> names;
+    for (const auto& entry : fs::recursive_directory_iterator(checkpoints)) {
+      if (entry.is_regular_file()) names.insert(entry.path().filename().string().substr(0, 8));
+    }
+    return names;
+  };
+  const std::string step = "/checkpoints/step-00000004";
+  const std::string its_run = own + "/" + fs::path(run).filename().string();
+  CHECK(there(run + "/checkpoints") == std::set<std::string>{"disk", "language", "manifest"});
+  CHECK(there(its_run + "/checkpoints") == std::set<std::string>{"disk", "manifest", "vision.s"});
+  CHECK(Shell("cmp '" + run + step + "/manifest.json' '" + its_run + step + "/manifest.json'")
+            .empty());
+  CHECK_THAT(Shell(std::string(TROUPE_PROGRAM) + " ckpt verify '" + run + "'"),
+             Catch::Contains("step-00000004: sound, 8 files, ") &&
+                 Catch::Contains("; 4 of them on disks of other nodes: not verified here\n"));
+  // Every rank reads what the other node has written.
+  train(with({"run.steps=8", "modules.vision.ranks=0-3", "modules.language.ranks=4-7"}),
+        {"--resume", run});
+  const Job alone;
+  const Program whole(alone.Train({"run.steps=8"}, {}));
+  REQUIRE(whole.WaitForEnd(kPatience).exit_code == 0);
+  const std::vector<double> losses = job.Losses();
+  const std::vector<double> expected = alone.Losses();
+  REQUIRE(losses.size() == 8);
+  for (std::size_t i = 0; i < losses.size(); ++i)
+    CHECK(losses[i] == Approx(expected[i]).epsilon(1e-5));
+  // Without the other disk it cannot go on, and says what is missing.
+  fs::remove_all(its_run);
+  const Program lost(job.Train({"run.steps=9"}, {"--resume", run}));
+  CHECK(lost.WaitForEnd(kPatience).exit_code == 1);
+  CHECK(lost.WaitForLine("not there, expected ", 0ms));
 }

@@ -16,7 +16,9 @@ struct Needs {
   std::size_t parameters = 0;
 };
 
+/// Without copies for checkpoints.
 Needs NeedsWith(std::vector<std::string> overrides) {
+  overrides.emplace_back("checkpoint.async=false");
   const JobPlan plan(LoadConfig("configs/shapes_colocated.toml", overrides).config);
   const auto stages = StageNeeds(plan);
   Needs needs;
@@ -68,6 +70,34 @@ TEST_CASE("rows of a window wait on a GPU or on its host", "[cli]") {
   }
   CHECK(2 * away == rows);  // gradients wait on the device
   CHECK(left < rows);
+}
+
+TEST_CASE("checkpoints are copied once in every layout, where they are copied at all", "[cli]") {
+  const auto copied = [](std::vector<std::string> overrides) {
+    const JobPlan plan(LoadConfig("configs/shapes.toml", overrides).config);
+    std::size_t sum = 0;
+    for (const auto& [rank, bytes] : SnapshotNeeds(StageNeeds(plan))) sum += bytes;
+    return sum;
+  };
+  // 12 bytes for each parameter.
+  const std::size_t one =
+      copied({"modules.language.layout={}", "modules.language.ranks=0", "modules.vision.layout={}",
+              "modules.vision.ranks=1", "cluster.ranks=2"});
+  CHECK(one > 3'000'000);
+  CHECK(one % 12 == 0);
+  CHECK(copied({}) == one);
+  CHECK(copied({"modules.language.layout={tp=2, dp=2}"}) == one);
+  CHECK(copied({"modules.language.layout={dp=4}", "modules.language.optimizer.shard=data"}) == one);
+  CHECK(copied({"modules.vision.frozen=true"}) < one);
+  CHECK(copied({"checkpoint.async=false"}) == 0);
+  CHECK(copied({"checkpoint.every_minutes=0"}) == 0);
+  CHECK(copied({"checkpoint.every_minutes=0", "checkpoint.every=7"}) == one);
+
+  const JobPlan plan(LoadConfig("configs/shapes.toml", {}).config);
+  const auto stages = StageNeeds(plan);
+  const JobPlan without(LoadConfig("configs/shapes.toml", {"checkpoint.async=false"}).config);
+  CHECK(HostNeeds(plan.config(), stages).at(0) ==
+        HostNeeds(without.config(), StageNeeds(without)).at(0) + SnapshotNeeds(stages).at(0));
 }
 
 TEST_CASE("ranks on GPUs need of their host what is made or lies there", "[cli]") {

@@ -204,7 +204,7 @@ TEST_CASE("trained adapters are exported as PEFT saves and merges them", "[torch
   const std::string checkpoint = scratch / "checkpoint";
   std::vector<WrittenShard> shards;
   ForEachProgram(job, config, [&](const ShardAddress& shard, StageProgram& program) {
-    shards.push_back({shard, WriteShard(program, shard, checkpoint, 5)});
+    shards.push_back({shard, WriteShard(program, shard, {checkpoint, 5})});
   });
   WriteManifest(checkpoint, MakeManifest({.step = 5}, shards));
   const auto saved = SavedParameters::OfCheckpoint(checkpoint);

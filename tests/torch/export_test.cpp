@@ -73,7 +73,7 @@ void Export(Job& job, const Config& config, const std::string& checkpoint, const
         for (int tp = 0; tp < module.layout.tp; ++tp) {
           const ShardAddress shard{.module = module.name, .pp = pp, .dp = dp, .tp = tp};
           shards.push_back(
-              {shard, WriteShard(job.Program(module.name, pp, dp, tp), shard, checkpoint, 1)});
+              {shard, WriteShard(job.Program(module.name, pp, dp, tp), shard, {checkpoint, 1})});
         }
       }
     }

@@ -1,6 +1,7 @@
 #include "checkpoint/sharded.hpp"
 
 #include <functional>
+#include <future>
 #include <map>
 #include <string>
 #include <utility>
@@ -59,7 +60,27 @@ void Save(const Config& config, Job& job, const std::string& run, std::int64_t s
   const std::string folder = CheckpointFolder(run, step);
   std::vector<WrittenShard> stored;
   ForEachShard(config, job, [&](StageProgram& program, const ShardAddress& shard) {
-    stored.push_back({shard, WriteShard(program, shard, folder, step)});
+    stored.push_back({shard, WriteShard(program, shard, {folder, step})});
+  });
+  WriteManifest(folder, MakeManifest({.step = step}, stored));
+}
+
+/// Saves copies that were made before `meanwhile` trained on.
+void SaveCopies(const Config& config, Job& job, const std::string& run, std::int64_t step,
+                const std::function<void()>& meanwhile) {
+  ForEachShard(config, job, [&](StageProgram& program, const ShardAddress&) {
+    std::promise<WorkTimes> copied;
+    program.CopyState([&](const WorkTimes& times) { copied.set_value(times); });
+    const WorkTimes times = copied.get_future().get();
+    CHECK(times.error.empty());
+    CHECK(times.begin_ns <= times.end_ns);
+  });
+  meanwhile();
+  const std::string folder = CheckpointFolder(run, step);
+  std::vector<WrittenShard> stored;
+  ForEachShard(config, job, [&](StageProgram& program, const ShardAddress& shard) {
+    const auto copies = [&](TensorKind kind) { return program.CopiedTensors(kind); };
+    stored.push_back({shard, WriteShard(StoredPieces(copies), shard, {folder, step})});
   });
   WriteManifest(folder, MakeManifest({.step = step}, stored));
 }
@@ -84,9 +105,15 @@ void RequireSameAfterInterruption(const Config& config) {
   {
     Job before(config);
     TrainSteps(config, before, 0, 1);
-    Save(config, before, directory.File("run"), 1);
-    TrainSteps(config, before, 1, 2);
-    Save(config, before, directory.File("run"), 2);
+    const std::string run = directory.File("run");
+    if (GENERATE(false, true)) {
+      SaveCopies(config, before, run, 1, [&] { TrainSteps(config, before, 1, 2); });
+      SaveCopies(config, before, run, 2, [&] { TrainSteps(config, before, 2, 3); });
+    } else {
+      Save(config, before, run, 1);
+      TrainSteps(config, before, 1, 2);
+      Save(config, before, run, 2);
+    }
   }
   Config other_values = config;
   other_values.run.seed += 1;

@@ -72,7 +72,7 @@ std::vector<Segment> ChainTo(const TraceIndex& index, int message, std::int64_t 
 
 bool IsOfCheckpoint(const TraceIndex& index, const Segment& segment) {
   if (segment.kind != SegmentKind::kHandler) return false;
-  if (segment.work >= 0) return index.work(segment.work).pass.kind == WorkKind::kCheckpoint;
+  if (segment.work >= 0) return IsForCheckpoint(index.work(segment.work).pass.kind);
   return segment.message >= 0 && index.message(segment.message).role == MessageRole::kCheckpoint;
 }
 
@@ -127,7 +127,7 @@ Usual::Usual(const TraceIndex& index) : index_(&index) {
   std::set<std::int64_t> with_checkpoint;
   for (const TraceWork& one : index.trace().work) {
     work[KeyOf(one.pass)].push_back(one.pass.end_ns - one.pass.begin_ns);
-    (one.pass.kind == WorkKind::kCheckpoint ? with_checkpoint : rounds).insert(one.pass.round);
+    (IsForCheckpoint(one.pass.kind) ? with_checkpoint : rounds).insert(one.pass.round);
   }
   most_steps_have_checkpoints_ = 2 * with_checkpoint.size() > rounds.size();
   for (int i = 0; At(i) < index.trace().messages.size(); ++i) {

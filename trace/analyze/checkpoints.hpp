@@ -1,4 +1,4 @@
-// The time for which a run paused to write checkpoints.
+// The time that checkpoints took, and for which training waited for them.
 #pragma once
 
 #include <cstdint>
@@ -10,15 +10,18 @@
 namespace troupe {
 
 struct CheckpointTime {
-  std::int64_t step = 0;      ///< the step of the checkpoint
-  std::int64_t begin_ns = 0;  ///< the first device began to write its shard
-  std::int64_t end_ns = 0;    ///< all shards were written and the Director had committed them
-  int longest = -1;           ///< index of the work that wrote the slowest shard
+  std::int64_t step = 0;        ///< the step of the checkpoint
+  std::int64_t begin_ns = 0;    ///< the first device began to copy or write its shard
+  std::int64_t end_ns = 0;      ///< all shards were written and the Director had committed them
+  std::int64_t copy_ns = 0;     ///< until the last shard was copied; 0: it was written as it was
+  std::int64_t waited_ns = 0;   ///< for which training waited: the update that waited longest
+  std::int64_t on_core_ns = 0;  ///< of the threads that wrote copies; 0: unknown
+  PassRecord slowest;           ///< the longest write of a shard
 
   std::int64_t length_ns() const { return end_ns - begin_ns; }
 };
 
-/// The checkpoints that began in [begin_ns, end_ns), by time.
+/// The checkpoints that began in [begin_ns, end_ns), by step.
 std::vector<CheckpointTime> CheckpointTimesOf(const TraceIndex& index, std::int64_t begin_ns,
                                               std::int64_t end_ns);
 

@@ -45,6 +45,7 @@ std::vector<OffloadTime> OffloadTimesOf(const TraceIndex& index, std::int64_t be
   for (const TraceWork& work : index.trace().work) {
     const PassRecord& pass = work.pass;
     if (pass.begin_ns < begin_ns || pass.end_ns > end_ns) continue;
+    if (IsForCheckpoint(pass.kind)) continue;
     if (!IsCopy(pass.kind) && pass.kind != WorkKind::kExchange) continue;
     Window& window = modules[index.ModuleOf(pass.stage)][pass.unit];
     if (pass.kind == WorkKind::kOffload) window.out.Add(pass);

@@ -53,7 +53,7 @@ void Places::CollectSteps(const TraceIndex& index) {
 }
 
 UnitPlace Places::Of(const PassRecord& pass) const {
-  if (pass.kind == WorkKind::kCheckpoint) return {};  // its unit is a step
+  if (IsForCheckpoint(pass.kind)) return {};  // its unit is a step
   return Find(ModuleOfStage(pass.stage), pass.unit, pass.round);
 }
 

@@ -33,7 +33,7 @@ Rounds RoundsOf(const RunTrace& trace) {
     // A checkpoint delays the next round, even an evaluation.
     seen.has_training_work = seen.has_training_work || (work.pass.kind != WorkKind::kForward &&
                                                         work.pass.kind != WorkKind::kExchange &&
-                                                        work.pass.kind != WorkKind::kCheckpoint);
+                                                        !IsForCheckpoint(work.pass.kind));
   }
   for (const TraceMessage& m : trace.messages) {
     if (m.round < 0 || m.step < 0) continue;
@@ -99,9 +99,8 @@ Steps::Steps(const TraceIndex& index) {
   // The trace of a run that was killed, or still runs, ends within a step, possibly after the next
   // has begun. Checkpoints do not count: few steps begin with one.
   const auto works = [&](std::size_t i) {
-    return std::ranges::count_if(index.WorkIn(all_[i].round), [&](int w) {
-      return index.work(w).pass.kind != WorkKind::kCheckpoint;
-    });
+    return std::ranges::count_if(index.WorkIn(all_[i].round),
+                                 [&](int w) { return !IsForCheckpoint(index.work(w).pass.kind); });
   };
   while (all_.size() >= 2 && works(all_.size() - 1) < works(all_.size() - 2)) all_.pop_back();
 }

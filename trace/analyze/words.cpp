@@ -40,6 +40,7 @@ std::string EndOf(const TraceIndex& index, const TraceLink* link, bool source) {
 std::string Describe(const TraceIndex& index, const PassRecord& pass) {
   if (pass.kind == WorkKind::kCheckpoint) return "checkpoint of step " + std::to_string(pass.unit);
   const std::string kind = ToString(pass.kind);
+  if (IsForCheckpoint(pass.kind)) return kind + " of step " + std::to_string(pass.unit);
   return IsPass(pass.kind) ? kind + InParentheses(index.places().Of(pass)) : kind;
 }
 
@@ -47,6 +48,9 @@ std::string DescribeWork(const TraceIndex& index, int work) {
   const PassRecord& pass = index.work(work).pass;
   if (pass.kind == WorkKind::kCheckpoint) {
     return "writing the " + Describe(index, pass) + " (" + index.StageName(pass.stage) + ")";
+  }
+  if (IsForCheckpoint(pass.kind)) {
+    return Describe(index, pass) + " (" + index.StageName(pass.stage) + ")";
   }
   const std::string text = ToString(pass.kind) + (" of " + index.StageName(pass.stage));
   return IsPass(pass.kind) ? text + InParentheses(index.places().Of(pass)) : text;

@@ -250,7 +250,7 @@ std::string SliceName(const TraceIndex& index, const LaneSlice& slice) {
   if (slice.work < 0) return index.TypeName(slice.message);
   const PassRecord& pass = index.work(slice.work).pass;
   const std::string kind = ToString(pass.kind);
-  if (pass.kind == WorkKind::kCheckpoint) return kind + " " + std::to_string(pass.unit);
+  if (IsForCheckpoint(pass.kind)) return kind + " " + std::to_string(pass.unit);
   const std::int64_t number = index.places().Of(pass).number;
   return IsPass(pass.kind) && number >= 0 ? kind + " " + std::to_string(number) : kind;
 }

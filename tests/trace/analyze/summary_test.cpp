@@ -94,6 +94,45 @@ TEST_CASE("sums of gradients during an exchange are computed, and all time count
   CHECK(summary.stages[1].bubble_ns == 50);
 }
 
+TEST_CASE("a checkpoint beside the steps has the time for which they waited", "[trace]") {
+  generated::Spec spec;
+  spec.steps = 5;
+  RunTrace trace = generated::Generate(spec);
+  const auto add = [&](std::vector<TraceWork>& list, WorkKind kind, int rank, std::int64_t begin_ns,
+                       std::int64_t end_ns) {
+    TraceWork work;
+    work.pass = {.unit = 2, .round = 2, .begin_ns = begin_ns, .end_ns = end_ns, .kind = kind};
+    work.pass.rank = rank;
+    if (kind == WorkKind::kCheckpointWrite) work.cores.on_core_ns = 700'000;
+    list.push_back(work);
+  };
+  const std::int64_t begin_ns = Steps(TraceIndex(trace)).Of(3).begin_ns + 1'000;
+  const Summary without = Summarize(TraceIndex(trace), Steps(TraceIndex(trace)).all());
+  add(trace.work, WorkKind::kSnapshot, 0, begin_ns, begin_ns + 300'000);
+  add(trace.work, WorkKind::kSnapshot, 1, begin_ns, begin_ns + 500'000);
+  add(trace.concurrent, WorkKind::kCheckpointWrite, 0, begin_ns + 500'000, begin_ns + 2'500'000);
+  add(trace.concurrent, WorkKind::kCheckpointWrite, 1, begin_ns + 500'000, begin_ns + 3'500'000);
+  add(trace.concurrent, WorkKind::kSnapshotWait, 0, begin_ns + 200'000, begin_ns + 300'000);
+  add(trace.concurrent, WorkKind::kSnapshotWait, 1, begin_ns + 250'000, begin_ns + 500'000);
+  const TraceIndex index(trace);
+  const Steps steps(index);
+  const Summary summary = Summarize(index, steps.all());
+  REQUIRE(summary.checkpoints.size() == 1);
+  CHECK(summary.checkpoints[0].step == 2);
+  CHECK(summary.checkpoints[0].length_ns() == 3'500'000);
+  CHECK(summary.checkpoints[0].copy_ns == 500'000);
+  CHECK(summary.checkpoints[0].waited_ns == 250'000);
+  CHECK_THAT(Format(summary, index, steps),
+             Catch::Contains("\ncheckpoint of step 2: 3.50 ms (writers on a core for 1.40 ms; 500 "
+                             "us to copy; training waited 250 us, ") &&
+                 Catch::Contains("% of the time); its slowest shard ") &&
+                 Catch::Contains(" on rank 1, 3.00 ms\n"));
+  // It changes nothing else.
+  CHECK(summary.computed_ns == without.computed_ns);
+  CHECK(summary.end_ns == without.end_ns);
+  CHECK(steps.all().size() == 5);
+}
+
 TEST_CASE("writing a checkpoint is neither waiting nor computing, and has a line", "[trace]") {
   generated::Spec spec;
   spec.steps = 5;

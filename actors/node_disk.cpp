@@ -1,0 +1,149 @@
+// What a Node does with the disk of its machine for other processes, and what devices ask of theirs.
+#include <algorithm>
+#include <filesystem>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <utility>
+
+#include <caf/scoped_actor.hpp>
+
+#include "actors/node_actor.hpp"
+#include "files/byte_source.hpp"
+
+namespace troupe {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// A peer gets files of checkpoints, and no others. Throws std::runtime_error.
+void RequireInCheckpoint(const std::string& path) {
+  const fs::path normal = fs::path(path).lexically_normal();
+  const fs::path checkpoints = normal.parent_path().parent_path();
+  if (normal.is_absolute() && checkpoints.filename() == "checkpoints") return;
+  throw std::runtime_error(path + ": not a file of a checkpoint");
+}
+
+/// Does `work` on the writer's thread, if there is one: the Node must go on meanwhile.
+template <class Answer, class Work>
+caf::result<Answer> OnDisk(NodePointer self, Work work) {
+  NodeState& s = self->state;
+  const std::int64_t number = s.next_disk_work++;
+  struct Outcome {
+    Answer answer;
+    std::string error;
+  };
+  const auto outcome = std::make_shared<Outcome>();
+  Promise<Answer> promise = self->template make_response_promise<Answer>();
+  s.disk_work[number] = [outcome, promise]() mutable {
+    if (outcome->error.empty()) {
+      promise.deliver(std::move(outcome->answer));
+    } else {
+      promise.deliver(MakeFailure(Failure(outcome->error)));
+    }
+  };
+  auto run = [outcome, number, work = std::move(work),
+              weak = caf::actor_cast<caf::actor_addr>(Node(self))] {
+    try {
+      outcome->answer = work();
+    } catch (...) {
+      outcome->error = ThrownFailure().text;
+    }
+    const auto node = caf::actor_cast<caf::actor>(weak);
+    if (node) caf::anon_send(node, DiskWorkEnded{number});
+  };
+  if (s.config.writer) {
+    s.config.writer->Run(std::move(run));
+  } else {
+    run();
+  }
+  return promise;
+}
+
+/// A file on the machine of another process.
+class FileElsewhere : public ByteSource {
+ public:
+  FileElsewhere(caf::actor_system& system, Node node, std::string path, std::uint64_t size)
+      : system_(system), node_(std::move(node)), path_(std::move(path)), size_(size) {}
+
+  std::uint64_t size() const override { return size_; }
+
+  void Read(std::uint64_t offset, void* data, std::size_t count) const override {
+    auto* to = static_cast<std::byte*>(data);
+    caf::scoped_actor self{system_};
+    while (count > 0) {
+      const std::uint64_t part = std::min<std::uint64_t>(count, kMostOfFile);
+      self->request(node_, caf::infinite, ReadFile{path_, offset, part})
+          .receive(
+              [&](const FileRead& read) {
+                if (read.bytes.size() != part) {
+                  throw std::runtime_error(path_ + ": another node sent " +
+                                           std::to_string(read.bytes.size()) + " bytes, expected " +
+                                           std::to_string(part));
+                }
+                std::ranges::copy(read.bytes, to);
+              },
+              [](const caf::error& reason) { throw std::runtime_error(FailureOf(reason).text); });
+      to += part;
+      offset += part;
+      count -= part;
+    }
+  }
+
+ private:
+  caf::actor_system& system_;
+  Node node_;
+  std::string path_;
+  std::uint64_t size_;
+};
+
+}  // namespace
+
+caf::result<FileFound> FindOnDisk(NodePointer self, const FindFile& find) {
+  return OnDisk<FileFound>(self, [path = find.path] {
+    RequireInCheckpoint(path);
+    std::error_code unknown;
+    if (!fs::is_regular_file(path, unknown)) return FileFound{};
+    return FileFound{true, OpenFile(path)->size()};
+  });
+}
+
+caf::result<FileRead> ReadOnDisk(NodePointer self, const ReadFile& read) {
+  return OnDisk<FileRead>(self, [read] {
+    RequireInCheckpoint(read.path);
+    FileRead part;
+    part.bytes.resize(std::min(read.bytes, kMostOfFile));
+    OpenFile(read.path)->Read(read.offset, part.bytes.data(), part.bytes.size());
+    return part;
+  });
+}
+
+caf::result<ManifestPublished> PublishOnDisk(NodePointer self, const PublishManifest& publish) {
+  return OnDisk<ManifestPublished>(
+      self, [publish, write = self->state.config.storage.publish, disk = self->state.config.disk] {
+        RequireInCheckpoint(publish.folder + "/manifest.json");
+        write(publish, disk);
+        return ManifestPublished{};
+      });
+}
+
+OpenElsewhere OpenerOf(NodePointer self) {
+  const NodeState& s = self->state;
+  if (s.nodes.size() < 2) return {};
+  return [&system = self->system(), own = s.config.self,
+          nodes = s.nodes](const std::string& path) -> std::shared_ptr<const ByteSource> {
+    caf::scoped_actor me{system};
+    for (const auto& [process, node] : nodes) {
+      if (process == own) continue;
+      FileFound found;
+      me->request(node, caf::infinite, FindFile{path})
+          .receive(
+              [&](const FileFound& answer) { found = answer; },
+              [](const caf::error& reason) { throw std::runtime_error(FailureOf(reason).text); });
+      if (found.found) return std::make_shared<FileElsewhere>(system, node, path, found.bytes);
+    }
+    return nullptr;
+  };
+}
+
+}  // namespace troupe
