@@ -86,7 +86,8 @@ TEST_CASE("a run directory is for its owner only, and links in it lead nowhere")
 TEST_CASE("a run that fails says how to resume it, or that there is nothing to resume from") {
   for (const bool saved : {true, false}) {
     const Job job;
-    std::vector<std::string> settings = {"checkpoint.every=" + std::string(saved ? "2" : "0")};
+    std::vector<std::string> settings = {"checkpoint.every=" + std::string(saved ? "2" : "0"),
+                                         "checkpoint.async=false"};
     const Program program(
         job.Train(settings, {"--local", "2", "--plant-fault", "throw@device 1@RunForward@40"}));
     const Ending ending = program.WaitForEnd(kPatience);
@@ -104,7 +105,9 @@ TEST_CASE("a run that fails says how to resume it, or that there is nothing to r
 TEST_CASE("nodes started by hand say how to resume when the first is killed") {
   if (NoBed()) return;
   for (const bool saved : {true, false}) {
-    Bed bed({.nodes = 2, .settings = {"checkpoint.every=" + std::string(saved ? "1" : "0")}});
+    Bed bed({.nodes = 2,
+             .settings = {"checkpoint.every=" + std::string(saved ? "1" : "0"),
+                          "checkpoint.async=false"}});
     bed.AwaitStep(3);
     const std::string run = RunOf(bed.job());
     bed.Kill(0);
@@ -122,7 +125,7 @@ TEST_CASE("nodes started by hand say how to resume when the first is killed") {
 
 TEST_CASE("a node that outlives another than the first leaves the advice to the first") {
   if (NoBed()) return;
-  Bed bed({.nodes = 4, .settings = {"checkpoint.every=1"}});
+  Bed bed({.nodes = 4, .settings = {"checkpoint.every=1", "checkpoint.async=false"}});
   bed.AwaitStep(3);
   bed.Kill(2);
   CheckNamed(bed, 2, "n2: its process ended without saying goodbye", 2.0);
@@ -133,7 +136,7 @@ TEST_CASE("a node that outlives another than the first leaves the advice to the 
 
 TEST_CASE("a run whose first process is killed says how to resume it as well") {
   for (const int signal : {SIGKILL, SIGSTOP}) {
-    const LocalBed bed({.nodes = 2, .settings = {"checkpoint.every=1"}});
+    const LocalBed bed({.nodes = 2, .settings = {"checkpoint.every=1", "checkpoint.async=false"}});
     bed.AwaitStep(3);
     const std::string run = RunOf(bed.job());
     REQUIRE(kill(bed.Processes().front(), signal) == 0);
