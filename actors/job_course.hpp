@@ -72,7 +72,7 @@ struct Checkpoints {
   std::int64_t every = 0;
   std::int64_t every_ns = 0;  ///< time between them, on this process's clock
   bool async = false;         ///< written while the run goes on
-  std::string run_directory;  ///< holds them; a process that does not see it has one of its own
+  std::string run_directory;  ///< on process 0's disk; others may have the same path on theirs
   LoadOrder resume;           ///< what to start from; its folder is empty: the initial values
   std::function<std::string(std::int64_t steps)>
       folder;  ///< of a new one; empty: write no checkpoints

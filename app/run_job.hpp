@@ -33,7 +33,7 @@ struct JobSetup {
   /// Makes the work queues of devices; tests emulate GPUs with it. May be empty.
   WorkQueueFactory make_queue;
   Checkpoints checkpoints;           ///< process 0
-  bool copies_state = false;         ///< for checkpoints beside the rounds; in every process
+  bool copies_state = false;         ///< take memory for checkpoint.async; in every process
   std::vector<PlantedFault> faults;  ///< of tests
   /// Returns lines to print before the cause of a failure. Set in process 0, and in processes that
   /// print them if process 0 is lost. May wait for a disk. May be empty.

@@ -44,8 +44,7 @@ class SavingFixture : public JobFixture {
 
 }  // namespace
 
-TEST_CASE_METHOD(SavingFixture, "a checkpoint beside the job has what one that pauses it has",
-                 "[actors]") {
+TEST_CASE_METHOD(SavingFixture, "an asynchronous checkpoint equals a synchronous one", "[actors]") {
   if (GENERATE(false, true)) UseQueues();
   REQUIRE(Run(TwoModules(), TrainingRounds(7, 3)).failure.text == "");
   const SavedValues expected = std::exchange(saved, {});
@@ -65,8 +64,8 @@ TEST_CASE_METHOD(SavingFixture, "a checkpoint beside the job has what one that p
   }
 }
 
-TEST_CASE_METHOD(SavingFixture, "snapshots and writes beside the job are work of their own",
-                 "[actors]") {
+TEST_CASE_METHOD(SavingFixture,
+                 "the trace has the snapshots and writes of asynchronous checkpoints", "[actors]") {
   if (GENERATE(false, true)) UseQueues();
   checkpoints.async = true;
   REQUIRE(Run(TwoModules(), TrainingRounds(5, 3)).failure.text == "");

@@ -396,7 +396,7 @@ class SavingDirector : public DirectorFixture {
     Give<ToSet<CopyState>>(more_devices, FromSet<StateCopied>{{{}}});
     CHECK(RoundsBegun() > 0);
   }
-  /// The third update has no shard of its own.
+  /// The third update owns no shard.
   void FinishSaving() {
     Give<ToSet<SaveShard>>(more_devices, FromSet<ShardStored>{{Hash("c")}});
     Give<SaveState>(*updates[1], StateSaved{{{5, 1, Hash("b").stored}}});
@@ -409,7 +409,7 @@ class SavingDirector : public DirectorFixture {
 
 }  // namespace
 
-TEST_CASE_METHOD(SavingDirector, "a checkpoint beside the job delays no round",
+TEST_CASE_METHOD(SavingDirector, "an asynchronous checkpoint delays no round",
                  "[actors][director]") {
   StartCopied(5);
   CHECK(updates[0]->Count<SaveState>() == 0);
@@ -491,7 +491,7 @@ TEST_CASE_METHOD(SavingDirector, "the manifest is on all other disks before it i
   CHECK(RoundsBegun() == 4);
 }
 
-TEST_CASE_METHOD(SavingDirector, "a job ends when the checkpoint beside it is written",
+TEST_CASE_METHOD(SavingDirector, "a job waits for its asynchronous checkpoint before it ends",
                  "[actors][director]") {
   StartCopied(2);
   Complete(0);

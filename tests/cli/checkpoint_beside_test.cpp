@@ -1,4 +1,4 @@
-// Checkpoints beside training hold what checkpoints hold that training waits for.
+// Asynchronous checkpoints equal synchronous ones.
 #include <map>
 
 #include <catch2/catch.hpp>
@@ -40,7 +40,7 @@ Saved SavedBy(std::vector<std::string> settings, const std::string& config, bool
 
 }  // namespace
 
-TEST_CASE("a checkpoint beside training has the state of its step, to the last bit", "[cli]") {
+TEST_CASE("asynchronous checkpoints equal synchronous ones bit for bit", "[cli]") {
   const auto [config,
               settings] = GENERATE(values<std::pair<std::string, std::vector<std::string>>>({
       {"shapes.toml", {}},
