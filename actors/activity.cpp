@@ -1,6 +1,7 @@
 #include "actors/activity.hpp"
 
 #include <chrono>
+#include <csignal>
 #include <map>
 #include <sstream>
 #include <stdexcept>
@@ -22,17 +23,17 @@ PlantedFault PlantedFault::Parse(const std::string& text) {
   std::vector<std::string> parts;
   std::istringstream rest(text);
   for (std::string part; std::getline(rest, part, '@');) parts.push_back(part);
-  static const std::map<std::string, Kind> kinds = {{"sleep", Kind::kSleep},
-                                                    {"slow", Kind::kSlow},
-                                                    {"lose", Kind::kLose},
-                                                    {"throw", Kind::kThrow},
-                                                    {"freeze", Kind::kFreeze}};
+  static const std::map<std::string, Kind> kinds = {
+      {"sleep", Kind::kSleep}, {"slow", Kind::kSlow},     {"lose", Kind::kLose},
+      {"throw", Kind::kThrow}, {"freeze", Kind::kFreeze}, {"kill", Kind::kKill}};
   const auto kind = kinds.find(parts.empty() ? "" : parts[0]);
-  if (parts.size() != 4 || kind == kinds.end()) {
+  if (parts.size() < 4 || parts.size() > 5 || kind == kinds.end()) {
     throw std::invalid_argument("\"" + text +
-                                "\": expected sleep|slow|lose|throw|freeze@ACTOR@MESSAGE@COUNT");
+                                "\": expected sleep|slow|lose|throw|freeze|kill@ACTOR@MESSAGE@COUNT"
+                                "[@GENERATION]");
   }
-  return {kind->second, parts[1], parts[2], std::stoull(parts[3])};
+  return {kind->second, parts[1], parts[2], std::stoull(parts[3]),
+          parts.size() > 4 ? std::stoll(parts[4]) : 0};
 }
 
 void Active::StayIfFrozen() const {
@@ -53,6 +54,7 @@ void Active::Strike(PlantedFault::Kind kind) {
   if (kind == PlantedFault::Kind::kSleep) std::this_thread::sleep_for(std::chrono::hours(1));
   if (kind == PlantedFault::Kind::kSlow)
     std::this_thread::sleep_for(std::chrono::milliseconds(400));
+  if (kind == PlantedFault::Kind::kKill) raise(SIGKILL);
   if (kind == PlantedFault::Kind::kThrow) throw std::runtime_error("a planted fault");
 }
 

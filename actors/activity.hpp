@@ -64,13 +64,15 @@ struct Activity {
 
 /// A fault that a test plants: it strikes at the n-th message of a kind that an actor gets.
 struct PlantedFault {
-  enum class Kind { kSleep, kSlow, kLose, kThrow, kFreeze };
+  enum class Kind { kSleep, kSlow, kLose, kThrow, kFreeze, kKill };
   Kind kind = Kind::kSleep;
   std::string actor;    ///< "stage language.s0 dp0"
   std::string message;  ///< "Activation"
   std::uint64_t count = 1;
+  std::int64_t generation = 0;  ///< of the job, in which it strikes
   /// Reads "sleep@stage language.s0 dp0@Activation@5": sleep (for good), slow (for 400 ms), lose,
-  /// throw or freeze (handle it, then read no more messages). Throws std::invalid_argument.
+  /// throw, freeze (handle it, then read no more messages) or kill (the process). "@1" after it: in
+  /// generation 1 of the job. Throws std::invalid_argument.
   static PlantedFault Parse(const std::string& text);
 };
 

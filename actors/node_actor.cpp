@@ -83,6 +83,7 @@ void OnFailed(NodePointer self, const Failure& failure) {
   NodeState& s = self->state;
   s.config.abort->Raise(failure);
   if (std::exchange(s.failed, true)) return;
+  if (s.nodes_known.pending()) s.nodes_known.deliver(MakeFailure(s.config.abort->failure()));
   WriteNextToTraces(s.config, kCauseFile, CauseText(s.config.abort->failure()));
   for (const auto& [process, node] : s.nodes) {
     if (process != s.config.self) self->send(node, JobFailed{s.config.abort->failure()});

@@ -2,7 +2,6 @@
 
 #include <chrono>
 #include <csignal>
-#include <filesystem>
 #include <functional>
 #include <iostream>
 #include <memory>
@@ -13,8 +12,8 @@
 #include <vector>
 
 #include "app/cause.hpp"
-#include "app/describe.hpp"
 #include "app/exit_code.hpp"
+#include "app/generations.hpp"
 #include "app/handed_config.hpp"
 #include "app/launcher.hpp"
 #include "app/member.hpp"
@@ -22,8 +21,6 @@
 #include "app/resume.hpp"
 #include "app/run_directory.hpp"
 #include "app/run_spec.hpp"
-#include "app/version.hpp"
-#include "checkpoint/run_checkpoints.hpp"
 #include "cluster/environment.hpp"
 #include "cluster/join_address.hpp"
 #include "modules/device/backend.hpp"
@@ -70,77 +67,53 @@ void WarnOfRanks(const RunSpec& run, std::ptrdiff_t ranks) {
   if (!run.arguments.work.verify) WarnOfCores(run.config(), static_cast<int>(ranks));
 }
 
-/// Returns whether another start may succeed. The launcher of process 0, which has the run
-/// directory, renames a damaged checkpoint first; the other launchers wait for process 0 to join.
-bool MaySucceedAgain(const ChildrenEnd& end, const std::string& run_directory) {
-  if (end.exit_code == kExitLost) return true;
-  if (end.kind != FailureKind::kDamaged) return false;
-  if (run_directory.empty()) return true;
-  const auto line = SetAsideIfDamaged(run_directory);
-  if (line) PrintWarning(*line);
-  return line && NewestCheckpoint(run_directory);
-}
-
 /// Longer than processes that have met take to find a stopped one, since they report more about it.
 std::chrono::milliseconds LongestStop(const ClusterConfig& cluster) {
   return Milliseconds(cluster.dead_after_s) + std::chrono::seconds(2);
 }
 
-/// Runs children for `mine` of the plan's processes until they succeed, fail for good, or have been
-/// restarted `restarts` times. `meet` returns the arguments by which those of one attempt meet.
+/// Runs children for `mine` of the plan's processes, which meet by the arguments `member`, until they
+/// succeed or fail for good. A lost one is started again, up to `restarts` times in all.
 int RunMembers(const RunSpec& run, const ProcessPlan& plan, const std::vector<PlannedProcess>& mine,
-               const std::function<MemberArguments()>& meet, Interrupt& interrupt) {
+               MemberArguments member, Interrupt& interrupt) {
   const ClusterArguments& arguments = run.arguments;
-  // Only the launcher of process 0 knows the run directory, and with it where a restart begins.
+  // Only the launcher of process 0 knows the run directory.
   const bool first = mine.front().process == 0;
   std::optional<LastingDirectory> lasting;
   if (first) lasting.emplace(run);
   const std::string into = lasting ? lasting->path() : "";
   const Descriptor config = HandedConfig(run.loaded.resolved_toml);
-  const CheckpointConfig& checkpoints = run.config().checkpoint;
+  member.config_descriptor = config.get();
   std::ptrdiff_t ranks = 0;
   for (const PlannedProcess& process : mine) ranks += std::ssize(process.ranks);
   WarnOfRanks(run, ranks);
   if (first) WarnOfRemarks(run.loaded);
-  if (arguments.restarts > 0 && !into.empty() && !checkpoints.periodic()) {
+  if (arguments.restarts > 0 && !into.empty() && !run.config().checkpoint.periodic()) {
     PrintWarning(std::string("--restarts: there will be no checkpoint to resume from ") +
                  kNotPeriodic);
   }
-  for (int attempt = 0;; ++attempt) {
-    MemberArguments member = meet();
-    member.config_descriptor = config.get();
-    std::vector<ChildProcess> children;
-    for (const PlannedProcess& process : mine) {
-      ChildProcess child = ChildOf("node", arguments.work.config.path, member, plan, process);
-      AddWorkWords(arguments.work, child.arguments);
-      child.longest_stop = LongestStop(run.config().cluster);
-      child.arguments.insert(child.arguments.end(), {"--attempt", std::to_string(attempt)});
-      if (!into.empty()) child.arguments.insert(child.arguments.end(), {"--into", into});
-      if (!arguments.start.empty()) {
-        child.arguments.insert(child.arguments.end(), {"--start", arguments.start});
-      }
-      for (const std::string& name : arguments.accept) {
-        child.arguments.insert(child.arguments.end(), {"--accept", name});
-      }
-      children.push_back(std::move(child));
-    }
-    const ChildrenEnd end = RunChildren(children, interrupt);
-    if (attempt == arguments.restarts || interrupt.signal() != 0 || !MaySucceedAgain(end, into)) {
-      return end.exit_code;
-    }
-    std::cerr << "troupe: restarting"
-              << (into.empty() ? "" : " " + RestartPlace(into, arguments.start, checkpoints))
-              << ", " << attempt + 1 << " of " << arguments.restarts << " times\n"
-              << std::flush;
+  std::vector<ChildProcess> children;
+  for (const PlannedProcess& process : mine) {
+    ChildProcess child = ChildOf("node", arguments.work.config.path, member, plan, process);
+    AddWorkWords(arguments.work, child.arguments);
+    child.longest_stop = LongestStop(run.config().cluster);
+    const auto add = [&child](const std::string& name, const std::string& value) {
+      if (!value.empty()) child.arguments.insert(child.arguments.end(), {name, value});
+    };
+    add("--restarts", std::to_string(arguments.restarts));
+    add("--into", into);
+    add("--start", arguments.start);
+    for (const std::string& name : arguments.accept) add("--accept", name);
+    children.push_back(std::move(child));
   }
+  return RunChildren(children, interrupt, arguments.restarts);
 }
 
 int RunLocal(const RunSpec& run, Interrupt& interrupt) {
   const int local = run.arguments.local;
   const ProcessPlan plan = LocalPlan(run.config().cluster, local);
   const Descriptor key = NewKey();
-  const auto meet = [&] { return LocalMember(key, local); };
-  return RunMembers(run, plan, plan.processes(), meet, interrupt);
+  return RunMembers(run, plan, plan.processes(), LocalMember(key, local), interrupt);
 }
 
 /// Runs the processes of one node, or this process again under a supervisor that restarts it.
@@ -151,8 +124,7 @@ int RunNodeChildren(const RunSpec& run, const ProcessPlan& plan, const NodeChoic
                                                : std::vector{plan.Of(choice.node)};
   MemberArguments member = run.arguments.member;
   member.join = ToString(seed);
-  const auto meet = [&] { return member; };
-  return RunMembers(run, plan, mine, meet, interrupt);
+  return RunMembers(run, plan, mine, std::move(member), interrupt);
 }
 
 int ExitCodeOf(int exit_code, const Interrupt& interrupt) {
@@ -184,108 +156,36 @@ int RunAlone(const RunSpec& run, Interrupt& interrupt) {
   Work& work = *opened;
   RequireGpus(run.config().cluster);
   return RunWithCleanup(work, [&] {
-    work.OpenRunDirectory(run.arguments.into);
-    WarnOfRanks(run, run.config().cluster.ranks);
-    WarnOfRemarks(run.loaded);
-    work.Warn();
-    work.Announce();
-    JobSetup setup = work.Setup(true);
-    setup.interrupt = &interrupt;
-    JobEnd end;
-    end.failure = RunInProcess(setup);
-    if (!end.failure.empty() && setup.after_failure) {
-      end.advice = setup.after_failure(end.failure.kind);
-    }
-    return ExitCodeOf(work.Finish(end), interrupt);
-  });
-}
-
-/// Returns whether `self`, which is not process 0, prints how to resume when process 0 is lost. The
-/// launcher of process 0 does so itself; launchers on other nodes do not know the run directory.
-bool AdvisesForFirst(const MemberArguments& member, const ProcessPlan& plan, ProcessId self) {
-  if (self == 0 || member.local_processes > 0) return false;
-  const int node = plan.Of(self).node;
-  return !member.child() || (node != plan.Of(0).node && plan.OfNode(node).front().process == self);
-}
-
-/// Removes the signal handler at the end of its scope: the objects that it uses are destroyed next.
-struct HandlerScope {
-  Interrupt& interrupt;
-  ~HandlerScope() { interrupt.OnSignal(nullptr); }
-};
-
-/// This process among the others of its job.
-struct SelfInJob {
-  const ProcessPlan& plan;
-  ProcessId self;
-  Address seed;  ///< where process 0 listens
-};
-
-int JoinAndRun(Work& work, const RunSpec& run, const SelfInJob& job, Interrupt& interrupt) {
-  const auto& [plan, self, seed] = job;
-  const ClusterArguments& arguments = run.arguments;
-  const Config& config = run.config();
-  const RunKey key = ReadKey(arguments.member);
-  // A launcher counts the ranks of all its children together.
-  if (!arguments.member.child()) WarnOfRanks(run, std::ssize(plan.Of(self).ranks));
-  JoinOptions options = JoinOptionsOf(config, plan, self, seed, arguments.member);
-  options.self.config += work.Task();
-  options.self.build = VersionText();
-  options.self.attempt = arguments.attempt;
-  const HandlerScope handler{interrupt};
-  interrupt.OnSignal([](int signal) {  // nothing to undo yet
-    if (EndsJob(signal)) QuickExit(ExitCodeOfSignal(signal));
-  });
-  std::unique_ptr<TlsContext> tls;
-  Joined joined;
-  try {
-    tls = TlsOf(config.cluster, seed, options.timeout);
-    options.tls = tls.get();
-    if (self == 0) {
-      options.run_directory = work.OpenRunDirectory(arguments.into);
-      if (!options.run_directory.empty()) {
-        options.run_directory = std::filesystem::absolute(options.run_directory).string();
+    std::string into = run.arguments.into;
+    for (std::int64_t generation = run.arguments.generation;; ++generation) {
+      into = work.OpenRunDirectory(into);
+      if (generation == run.arguments.generation) {
+        WarnOfRanks(run, run.config().cluster.ranks);
+        WarnOfRemarks(run.loaded);
+        work.Warn();
       }
-      interrupt.OnSignal([&work](int signal) {  // only the run directory to undo
-        if (!EndsJob(signal)) return;
-        std::cerr << work.RemoveUnused();
-        QuickExit(ExitCodeOfSignal(signal));
-      });
-      WarnOfRemarks(run.loaded);
-      if (arguments.attempt == 0) work.Warn();
       work.Announce();
+      JobSetup setup = work.Setup(true);
+      setup.interrupt = &interrupt;
+      JobEnd end;
+      end.failure = RunInProcess(setup);
+      if (!end.failure.empty()) {
+        const FailureKind kind = end.failure.kind;
+        if (const auto line = GoingOnLine(end.failure, generation, run)) {
+          std::cerr << *line + "\n" << std::flush;
+          if (HasSoundCheckpoint(kind, into)) continue;
+        }
+        if (setup.after_failure) end.advice = setup.after_failure(kind);
+      }
+      return ExitCodeOf(work.Finish(end), interrupt);
     }
-    joined = Join(key, options);
-  } catch (const JoinError& e) {
-    PrintCause(e.what(), work.RemoveUnused());
-    return kExitNotMet;
-  }
-  interrupt.OnSignal(nullptr);
-  JobSetup setup = work.Setup(self == 0);
-  const std::string& directory = joined.roster.run_directory;
-  if (!directory.empty() && AdvisesForFirst(arguments.member, plan, self)) {
-    setup.after_failure = [directory](FailureKind kind) {
-      return AdviceAfterFailure(kind, directory);
-    };
-  }
-  setup.interrupt = &interrupt;
-  setup.quiet = arguments.member.child();
-  if (self == 0) std::cout << ProcessTable(*run.plan, plan, &joined.roster) << '\n' << std::flush;
-  Membership member{std::make_shared<const ProcessPlan>(plan), self, key, std::move(joined)};
-  const JobEnd end = RunAmongProcesses(setup, std::move(member));
-  const int exit_code =
-      self == 0 ? work.Finish(end)
-                : (end.failure.empty() ? static_cast<int>(kExitDone) : ReportFailure(end));
-  if (!end.failure.empty()) {
-    if (tls) tls->Flush(std::chrono::steady_clock::now() + std::chrono::milliseconds(200));
-    QuickExit(exit_code);
-  }
-  return ExitCodeOf(exit_code, interrupt);
+  });
 }
 
 int RunAsMember(const RunSpec& run, const SelfInJob& job, Interrupt& interrupt) {
   const auto work = OpenWork(run);
-  return RunWithCleanup(*work, [&] { return JoinAndRun(*work, run, job, interrupt); });
+  return RunWithCleanup(
+      *work, [&] { return ExitCodeOf(RunGenerations(*work, run, job, interrupt), interrupt); });
 }
 
 }  // namespace

@@ -190,7 +190,7 @@ NodeConfig NodeOf(const JobSetup& setup, std::shared_ptr<const ProcessPlan> proc
   };
   node.storage = {save, ReadShard, publish};
   node.copies = setup.copies_state;
-  node.writer = std::make_shared<TaskThread>(TaskPriority::kLow);
+  node.writer = setup.writer ? setup.writer : std::make_shared<TaskThread>(TaskPriority::kLow);
   node.rounds = setup.rounds;
   node.inspect = setup.inspect;
   node.rounds_ahead = setup.rounds_ahead;

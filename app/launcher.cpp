@@ -48,11 +48,14 @@ struct Stream {
 };
 
 struct Child {
+  std::size_t place = 0;  ///< among the processes
   std::string name;
   pid_t pid = -1;
   Stream err;     ///< its standard error
   Stream causes;  ///< its pipe for causes
   bool running = true;
+  bool reported = false;                          ///< it has sent a cause
+  bool replaced = false;                          ///< another was started in its place
   bool killed = false;                            ///< by a signal that the launcher did not send
   bool stopped = false;                           ///< by a signal at least once; may run again
   std::chrono::milliseconds longest_stop{0};      ///< see ChildProcess
@@ -94,6 +97,14 @@ std::string StoppedLine(const Child& child) {
          " (process " + std::to_string(child.pid) + ")";
 }
 
+/// Describes the loss of a child that is started again.
+std::string LossLine(const Child& child) {
+  if (child.stopped_at) return StoppedLine(child);
+  return WIFSIGNALED(child.status)
+             ? KilledLine(child)
+             : "lost " + child.name + ": it could not go on after the loss of another process";
+}
+
 void WarnOf(const Child& child, const std::string& problem, const ChildState& state) {
   PrintWarning(child.name + " (process " + std::to_string(child.pid) + ") " + problem + ": " +
                Describe(state));
@@ -107,9 +118,10 @@ Clock::duration Since(std::optional<Clock::time_point>& moment) {
 
 class Launched {
  public:
-  explicit Launched(const std::vector<ChildProcess>& processes) {
+  Launched(const std::vector<ChildProcess>& processes, int restarts)
+      : processes_(processes), restarts_(restarts) {
     try {
-      for (const ChildProcess& process : processes) Start(process);
+      for (std::size_t place = 0; place < processes.size(); ++place) Start(place);
     } catch (...) {
       for (const Child& child : children_) kill(child.pid, SIGKILL);
       throw;
@@ -117,10 +129,6 @@ class Launched {
   }
 
   bool killed() const { return killed_; }
-  FailureKind kind() const {
-    return causes_.empty() ? FailureKind::kError : causes_.front().failure.kind;
-  }
-
   void Signal(int signal) {
     for (const Child& child : children_) {
       if (child.running) kill(child.pid, signal);
@@ -129,7 +137,9 @@ class Launched {
 
   /// Sends `signal` to process 0 only.
   void SignalFirst(int signal) {
-    if (!children_.empty() && children_.front().running) kill(children_.front().pid, signal);
+    for (const Child& child : children_) {
+      if (child.place == 0 && child.running) kill(child.pid, signal);
+    }
   }
 
   /// Asks all children to end in order. A child without handlers yet ends immediately.
@@ -161,14 +171,16 @@ class Launched {
   }
 
  private:
-  void Start(const ChildProcess& process);
+  void Start(std::size_t place);
   void ReadSome();
   void Read(Stream& stream, const std::function<void(const std::string& text)>& take);
   void Line(const Child& child, const std::string& line);
-  void Note(const LauncherRecord& record);
+  void Note(Child& child, const LauncherRecord& record);
   /// How to resume, if process 0 was killed before it could print it; else empty.
   std::string Advice() const;
   void Reap();
+  /// Starts the lost child again, whose loss `line` describes. Returns false if it may not.
+  bool StartAgain(std::size_t lost, const std::string& line);
   static bool HasEnded(Child& child);
   void NameStopped();
   void EndOthers();
@@ -183,10 +195,15 @@ class Launched {
     });
   }
 
-  std::vector<Child> children_;
+  const std::vector<ChildProcess>& processes_;
+  const int restarts_;
+  int restarted_ = 0;
+  std::vector<Child> children_;  ///< also those that were replaced
   std::vector<Cause> causes_;
   int exit_code_ = kExitDone;
   std::optional<Clock::time_point> failed_at_;
+  /// The first child has ended well, and so has the job. One that was started again may not know.
+  std::optional<Clock::time_point> done_at_;
   int escalations_ = 0;                         ///< 1: SIGTERM was sent to the others, 2: SIGKILL
   bool reported_ = false;                       ///< the cause was printed
   bool left_behind_ = false;                    ///< a child could not be ended
@@ -199,9 +216,14 @@ class Launched {
   std::atomic<bool> killed_ = false;
 };
 
-void Launched::Start(const ChildProcess& process) {
+void Launched::Start(std::size_t place) {
+  ChildProcess process = processes_[place];
+  if (restarted_ > 0) {
+    process.arguments.insert(process.arguments.end(), {"--generation", std::to_string(restarted_)});
+  }
   StartedChild started = StartChild(process);
   Child& child = children_.emplace_back();
+  child.place = place;
   child.name = process.name;
   child.longest_stop = process.longest_stop;
   child.pid = started.pid;
@@ -224,7 +246,8 @@ void Launched::ReadSome() {
       Read(child.err, [&](const std::string& line) { Line(child, line); });
     }
     if (ready(polls[2 * i + 1])) {
-      Read(child.causes, [&](const std::string& record) { Note(ReadLauncherRecord(record)); });
+      Read(child.causes,
+           [&](const std::string& record) { Note(child, ReadLauncherRecord(record)); });
     }
   }
 }
@@ -245,16 +268,17 @@ void Launched::Read(Stream& stream, const std::function<void(const std::string& 
 
 /// Prints a line of a child; the lines of all but the first begin with the child's name.
 void Launched::Line(const Child& child, const std::string& line) {
-  std::cerr << (&child == &children_.front() ? "" : child.name + ": ") + line + "\n" << std::flush;
+  std::cerr << (child.place == 0 ? "" : child.name + ": ") + line + "\n" << std::flush;
 }
 
-void Launched::Note(const LauncherRecord& record) {
+void Launched::Note(Child& child, const LauncherRecord& record) {
   if (record.kind == LauncherRecord::Kind::kRunDirectory) {
     run_directory_ = record.directory;
     return;
   }
   const Failure& failure = record.cause;
   if (failure.empty()) return;  // truncated: the child was killed
+  child.reported = true;
   const auto known = std::ranges::find(causes_, failure, &Cause::failure);
   if (known != causes_.end()) {
     ++known->count;
@@ -269,8 +293,28 @@ void Launched::Blame(std::string line, int exit_code) {
   exit_code_ = exit_code;
 }
 
+bool Launched::StartAgain(std::size_t lost, const std::string& line) {
+  if (restarted_ == restarts_ || failed_at_ || asked_ != 0 || killed_) return false;
+  if (done_at_) return true;
+  ++restarted_;
+  std::cerr << "troupe: " << line << "; starting it again, " << restarted_ << " of " << restarts_
+            << " times\n"
+            << std::flush;
+  std::vector<std::size_t> places;
+  for (std::size_t i = 0; i < children_.size(); ++i) {
+    Child& child = children_[i];
+    if (child.replaced || (i != lost && (child.running || CodeOf(child.status) != kExitDone)))
+      continue;
+    child.replaced = true;
+    places.push_back(child.place);
+  }
+  for (const std::size_t place : places) Start(place);
+  return true;
+}
+
 void Launched::Reap() {
-  for (Child& child : children_) {
+  for (std::size_t i = 0; i < children_.size(); ++i) {
+    Child& child = children_[i];  // until StartAgain
     if (!child.running) continue;
     const pid_t reaped = waitpid(child.pid, &child.status, WNOHANG | WUNTRACED | WCONTINUED);
     if (reaped == 0 ? !HasEnded(child) : reaped != child.pid) continue;
@@ -285,12 +329,15 @@ void Launched::Reap() {
     }
     child.running = false;
     const int code = CodeOf(child.status);
+    if (child.place == 0 && restarts_ > 0 && code == kExitDone) done_at_ = Clock::now();
     // Someone else has sent it to a child that had no handler yet.
     if (asked_ == 0 && AsksToEnd(child.status)) Ask(WTERMSIG(child.status));
     if (asked_ != 0 && KilledBy(child.status, asked_)) {
       unready_ = true;
     } else if (code == kExitDone || escalations_ > 0 || (child.stopped && !causes_.empty())) {
       continue;  // a child that the launcher ended is not a cause
+    } else if (code == kExitLost && !child.reported && StartAgain(i, LossLine(child))) {
+      continue;
     } else if (WIFSIGNALED(child.status)) {
       child.killed = true;
       Blame(KilledLine(child), code);
@@ -319,17 +366,22 @@ void Launched::NameStopped() {
   for (const Child& child : children_) {
     if (!child.running || !child.stopped_at || child.longest_stop.count() == 0) continue;
     if (Clock::now() - *child.stopped_at < child.longest_stop) continue;
+    if (restarted_ < restarts_) {
+      kill(child.pid, SIGKILL);
+      continue;
+    }
     Blame(StoppedLine(child), kExitLost);
     failed_at_ = Clock::now();
     return;
   }
 }
 
-/// After a failure the other children end by themselves. Sends SIGTERM and later SIGKILL to those
+/// After a failure, or when the job is done, the other children end by themselves. Sends SIGTERM and later SIGKILL to those
 /// that do not.
 void Launched::EndOthers() {
-  if (!failed_at_ || !AnyRunning()) return;
-  const auto since = Clock::now() - *failed_at_;
+  const auto over_at = failed_at_ ? failed_at_ : done_at_;
+  if (!over_at || !AnyRunning()) return;
+  const auto since = Clock::now() - *over_at;
   for (const Child& child : children_) {
     // A stopped process cannot end by itself.
     if (child.running && child.stopped && since > kStopped) kill(child.pid, SIGKILL);
@@ -379,17 +431,18 @@ void Launched::ReportCause() {
 }
 
 std::string Launched::Advice() const {
-  const Child& first = children_.front();
+  const Child& first = *std::ranges::find_if(
+      children_, [](const Child& child) { return child.place == 0 && !child.replaced; });
   const bool silent =
       !first.running && WIFSIGNALED(first.status) && (first.stopped || first.killed);
   if (!silent || run_directory_.empty()) return "";
-  return AdviceAfterFailure(kind(), run_directory_);
+  return AdviceAfterFailure(causes_.front().failure.kind, run_directory_);
 }
 
 }  // namespace
 
-ChildrenEnd RunChildren(const std::vector<ChildProcess>& children, Interrupt& interrupt) {
-  Launched launched(children);
+int RunChildren(const std::vector<ChildProcess>& children, Interrupt& interrupt, int restarts) {
+  Launched launched(children, restarts);
   interrupt.OnSignal([&launched, count = 0](int signal) mutable {
     if (!EndsJob(signal)) return launched.SignalFirst(signal);
     if (count++ == 0) {
@@ -400,9 +453,9 @@ ChildrenEnd RunChildren(const std::vector<ChildProcess>& children, Interrupt& in
   });
   const int exit_code = launched.Run();
   interrupt.OnSignal(nullptr);
-  if (!launched.killed()) return {exit_code, launched.kind()};
+  if (!launched.killed()) return exit_code;
   std::cerr << kEndedAtOnceLine << std::flush;
-  return {ExitCodeOfSignal(interrupt.signal())};
+  return ExitCodeOfSignal(interrupt.signal());
 }
 
 void EndWithParent(pid_t launcher) {

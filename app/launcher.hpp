@@ -1,6 +1,6 @@
 // Starts several `troupe` processes on this machine and presents them as one program: it prints
-// their lines, forwards signals to all of them, and when they fail prints the first cause as the
-// last line.
+// their lines, forwards signals to all of them, starts lost ones again, and when they fail prints the
+// first cause as the last line.
 #pragma once
 
 #include <chrono>
@@ -27,14 +27,11 @@ struct ChildProcess {
 inline constexpr int kInheritedKey = 3;
 inline constexpr int kInheritedConfig = 5;
 
-struct ChildrenEnd {
-  int exit_code = 0;                       ///< of the first that failed; kExitLost if it was killed
-  FailureKind kind = FailureKind::kError;  ///< of the cause that was printed
-};
-
-/// Starts the children and waits for all of them. Names and leaves a child that SIGKILL does not
-/// end.
-ChildrenEnd RunChildren(const std::vector<ChildProcess>& children, Interrupt& interrupt);
+/// Starts the children and waits for all of them. A child that was killed, or could not go on after
+/// the loss of another, is started again with --generation, up to `restarts` times in all; with it
+/// those that had ended well, for the job needs them. Names and leaves a child that SIGKILL does not
+/// end. Returns the exit code of the first that failed; kExitLost if it was killed.
+int RunChildren(const std::vector<ChildProcess>& children, Interrupt& interrupt, int restarts = 0);
 
 /// Makes this process end when `launcher`, its parent, ends. Called by a child.
 void EndWithParent(pid_t launcher);

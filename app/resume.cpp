@@ -157,16 +157,6 @@ bool OrdersDataAnew(const Config& now, const Config& before) {
           }).empty();
 }
 
-std::string RestartPlace(const std::string& directory, const std::string& start,
-                         const CheckpointConfig& checkpoints) {
-  if (const auto newest = NewestCheckpoint(directory)) {
-    return "after step " + std::to_string(RequireManifest(*newest).run.step);
-  }
-  if (!start.empty()) return "from " + start;
-  return std::string("from the beginning: there is no checkpoint ") +
-         (checkpoints.periodic() ? "yet" : kNotPeriodic);
-}
-
 std::string AdviceAfterFailure(FailureKind kind, const std::string& directory, std::int64_t steps) {
   if (kind == FailureKind::kDamaged) return "";
   if (steps == 0) {

@@ -53,12 +53,6 @@ bool OrdersDataAnew(const Config& now, const Config& before);
 /// Why a run has no checkpoints if CheckpointConfig::periodic is false.
 inline constexpr const char* kNotPeriodic = "(checkpoint.every and every_minutes are 0)";
 
-/// Returns where a training in `directory` restarts: "after step 8", "from " and the checkpoint
-/// `start` that it began with, or "from the beginning: " and the reason. Throws std::runtime_error if
-/// the directory cannot be read.
-std::string RestartPlace(const std::string& directory, const std::string& start,
-                         const CheckpointConfig& checkpoints);
-
 /// Returns a line that tells the user of a run in `directory` that failed with `kind` how to resume
 /// it, or that it cannot be resumed; empty if the cause does. `steps` is the step of the newest
 /// complete checkpoint, 0 if there is none.

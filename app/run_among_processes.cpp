@@ -4,6 +4,7 @@
 #include <future>
 #include <iostream>
 #include <mutex>
+#include <optional>
 #include <stdexcept>
 #include <system_error>
 #include <thread>
@@ -53,6 +54,14 @@ std::string InTime(std::function<std::string()> advice) {
     }
   }).detach();
   return lines.wait_for(kAdvice) == std::future_status::ready ? lines.get() : "";
+}
+
+/// Ends this process with `exit_code` unless `*done` is set within kUnwinding.
+void ExitUnless(std::shared_ptr<std::atomic<bool>> done, int exit_code) {
+  std::thread([done = std::move(done), exit_code] {
+    std::this_thread::sleep_for(kUnwinding);
+    if (!done->load()) QuickExit(exit_code);
+  }).detach();
 }
 
 /// The transport settings, as the user wrote them.
@@ -115,23 +124,25 @@ class SpanningRun {
     }
     watchdog.others = [this] { return Others(); };
 
-    // Destroyed only after a success: after a failure threads of libraries may be stuck.
+    // After a failure threads of libraries may be stuck: then destroyed only if the process goes on.
     auto parts = std::make_unique<Parts>(tensors_, member_.self);
     caf::scoped_actor& self = parts->self;
     const auto owned = std::make_shared<const Node>(parts->system.spawn(RunNode, std::move(node)));
     const Node& handle = *owned;
     node_ = owned;
     const auto guard = ReportAbort();
+    const auto failed = [&] {
+      JobEnd end = AfterFailure(*parts, handle);
+      if (!end.goes_on) static_cast<void>(parts.release());
+      return end;
+    };
     try {
       parts->connections = std::make_unique<Connections>(parts->system, handle);
       MeetNodes(*parts->connections, self, handle);
     } catch (const std::exception& e) {
-      // Not destroyed: that would wait for its actors.
-      static_cast<void>(parts.release());
-      abort_->Raise(e.what());
-      ended_->store(true);
-      Report(abort_->failure());  // the watch may have raised it first
-      return {abort_->failure(), true};
+      if (!abort_->raised()) std::this_thread::sleep_for(kPatience);
+      abort_->Raise(e.what());  // the watch may have raised it first
+      return failed();
     }
     if (member_.self == 0) {
       std::cout << "tensors between processes over "
@@ -146,23 +157,19 @@ class SpanningRun {
     parts->watchdog = std::make_unique<Watchdog>(std::move(watchdog));
     ListenToUser(setup_, handle);
     JobEnd end = Await(self, handle);
-    ended_->store(true);
     if (setup_.interrupt != nullptr) setup_.interrupt->OnSignal(nullptr);
-    end.reported = abort_->raised();
+    if (abort_->raised()) return failed();
+    ended_->store(true);
     if (!end.failure.empty()) {
-      if (end.reported) {
-        end.failure = abort_->failure();  // what was printed decides the exit code
-        Report(end.failure);
-      }
       static_cast<void>(parts.release());
       return end;
     }
-    watch_->Leave();
-    self->send_exit(handle, caf::exit_reason::user_shutdown);
-    tensors_->Detach();
-    plane_->Close();
+    Close(*parts, handle);
     return end;
   }
+
+  /// To be set when this object is destroyed.
+  std::shared_ptr<std::atomic<bool>> destroyed() const { return destroyed_; }
 
  private:
   bool SeesRunDirectory() const {
@@ -176,22 +183,28 @@ class SpanningRun {
   void StartWatch();
   Vitals Others() const;
   void MeetNodes(Connections& connections, caf::scoped_actor& self, const Node& node);
+  /// Ends everything that talks to other processes.
+  void Close(Parts& parts, const Node& node);
+  JobEnd AfterFailure(Parts& parts, const Node& node);
 
   /// Reports a failure immediately, in every process, and exits if the job does not end in time.
   std::shared_ptr<void> ReportAbort() {
     return abort_->Subscribe([this](const Failure& failure) {
       if (member_.joined.latecomers) member_.joined.latecomers->Close();
       Report(failure);
-      std::thread([ended = ended_, kind = failure.kind] {
-        std::this_thread::sleep_for(kUnwinding);
-        if (!ended->load()) QuickExit(ExitCodeOf(kind));
-      }).detach();
+      ExitUnless(ended_, ExitCodeOf(failure.kind));
     });
   }
   /// Prints the failure once, and returns when it is printed. The job may end between the moment in
   /// which the signal is raised and its call of a subscriber: then the end prints it.
   void Report(const Failure& failure) {
     std::call_once(reported_, [&] {
+      if (setup_.goes_on) line_ = setup_.goes_on(failure);
+      if (line_) {
+        const bool speaks = member_.self == 0 || (*first_gone_ && member_.self == 1);
+        if (speaks && !line_->empty()) std::cerr << *line_ + "\n" << std::flush;
+        return;
+      }
       const FailureKind kind = failure.kind;
       const auto& advice = setup_.after_failure;
       // Process 0 prints how to resume; if it is lost, the others do.
@@ -219,7 +232,9 @@ class SpanningRun {
   std::weak_ptr<const Node> node_;
   std::atomic<bool> ending_ = false;
   std::once_flag reported_;
+  std::optional<std::string> line_;  ///< of JobSetup::goes_on
   std::shared_ptr<std::atomic<bool>> ended_ = std::make_shared<std::atomic<bool>>(false);
+  std::shared_ptr<std::atomic<bool>> destroyed_ = std::make_shared<std::atomic<bool>>(false);
 };
 
 void SpanningRun::OpenPlane() {
@@ -326,13 +341,34 @@ void SpanningRun::MeetNodes(Connections& connections, caf::scoped_actor& self, c
           fail);
 }
 
+void SpanningRun::Close(Parts& parts, const Node& node) {
+  watch_->Leave();
+  parts.self->send_exit(node, caf::exit_reason::user_shutdown);
+  tensors_->Detach();
+  plane_->Close();
+}
+
+JobEnd SpanningRun::AfterFailure(Parts& parts, const Node& node) {
+  ended_->store(true);
+  JobEnd end{.failure = abort_->failure(), .reported = true};  // what was printed decides the code
+  Report(end.failure);
+  end.goes_on = line_.has_value();
+  if (!end.goes_on) return end;
+  ending_ = true;
+  ExitUnless(destroyed_, ExitCodeOf(end.failure.kind));
+  Close(parts, node);
+  return end;
+}
+
 }  // namespace
 
 JobEnd RunAmongProcesses(const JobSetup& setup, Membership membership) {
-  // Not destroyed after a failure; see the header.
+  // Not destroyed after a failure that ends the process; see the header.
   auto* const run = new SpanningRun(setup, std::move(membership));
   JobEnd end = run->Run();
-  if (end.failure.empty()) delete run;
+  const auto destroyed = run->destroyed();
+  if (end.failure.empty() || end.goes_on) delete run;
+  destroyed->store(true);
   return end;
 }
 

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "actors/activity.hpp"
@@ -13,6 +14,7 @@
 #include "cluster/run_key.hpp"
 #include "configs/config.hpp"
 #include "modules/stage_program.hpp"
+#include "modules/task_thread.hpp"
 #include "modules/work_queue.hpp"
 #include "plan/job_plan.hpp"
 #include "plan/process_plan.hpp"
@@ -38,6 +40,11 @@ struct JobSetup {
   /// Returns lines to print before the cause of a failure. Set in process 0, and in processes that
   /// print them if process 0 is lost. May wait for a disk. May be empty.
   std::function<std::string(FailureKind kind)> after_failure;
+  /// Returns a line for the user if this process meets the others again after a failure instead of
+  /// ending; nullopt if it ends. May be empty: it ends.
+  std::function<std::optional<std::string>(const Failure& failure)> goes_on;
+  /// Writes files of checkpoints; outlives the generations of a job. May be null.
+  std::shared_ptr<TaskThread> writer;
   bool quiet = false;              ///< the launcher reports signals
   Interrupt* interrupt = nullptr;  ///< source of requests to end early; may be null
 };
@@ -46,6 +53,7 @@ struct JobSetup {
 struct JobEnd {
   Failure failure;          ///< empty: every round is complete, or an interrupt ended it
   bool reported = false;    ///< the failure has been printed
+  bool goes_on = false;     ///< JobSetup::goes_on has said so, and nothing of the job is left here
   std::string advice = {};  ///< whole lines to print before the cause
 };
 
@@ -62,7 +70,8 @@ struct Membership {
 
 /// Runs the job together with the other processes, which must all call it with the same plan and
 /// the same plan of processes. After a failure the caller must end the process without destroying
-/// anything else (QuickExit): threads of libraries may be stuck.
+/// anything else (QuickExit): threads of libraries may be stuck. Not if the end says that the process
+/// goes on: then all of them have ended. If they do not in time, this process ends here.
 JobEnd RunAmongProcesses(const JobSetup& setup, Membership membership);
 
 /// Flushes standard output and error and ends the process immediately.

@@ -30,6 +30,8 @@ class TrainObserver : public JobObserver {
 
   /// Ends the bar and prints a summary of the run over all its starts.
   void Summarize();
+  /// Ends the line of the bar.
+  void EndBar() { progress_.Finish(); }
   /// Ends the bar and prints which files of a failed run are complete.
   void Interrupted();
 

@@ -78,16 +78,18 @@ class TrainWork : public Work {
 
   std::string OpenRunDirectory(const std::string& into) override {
     const RunConfig& run = plan_->config().run;
-    directory_.emplace(run, resolved_toml_, into);
+    const std::string path = into;  // may be that of the directory which is closed here
+    directory_.emplace(run, resolved_toml_, path);
+    is_new_ = is_new_ || directory_->is_new();
     Begin(directory_->checkpoint().empty() ? start_ : directory_->checkpoint());
     if (run.epochs && !directory_->checkpoint().empty()) {
-      RequireSteps(into, training_->config().run);
+      RequireSteps(path, training_->config().run);
     }
     return directory_->path();
   }
 
   std::string RemoveUnused() override {
-    return directory_ && directory_->is_new() ? troupe::RemoveUnused(directory_->path()) : "";
+    return directory_ && is_new_ ? troupe::RemoveUnused(directory_->path()) : "";
   }
 
   void Warn() override {
@@ -98,6 +100,7 @@ class TrainWork : public Work {
   }
 
   void Announce() override {
+    if (std::exchange(announced_, true)) return AnnounceAgain();
     std::cout << VersionText() << '\n' << LayoutTable(*plan_);
     if (llava_) PrintEpochs(*llava_, training_->config(), begin_);
     if (plan_->config().log.tensorboard) std::cout << UtilisationText(plan_->config()) << '\n';
@@ -124,13 +127,14 @@ class TrainWork : public Work {
     setup.checkpoints = CheckpointsOf();
     setup.run_directory = directory_->path();
     *saved_steps_ = directory_->checkpoint().empty() ? 0 : begin_.step;
-    setup.after_failure = [directory = directory_->path(), is_new = directory_->is_new(),
+    setup.after_failure = [directory = directory_->path(), is_new = is_new_,
                            saved_steps = saved_steps_](FailureKind kind) {
       const bool unused = is_new && *saved_steps == 0;
       const std::string removed = unused ? troupe::RemoveUnused(directory) : "";
       return removed.empty() ? AdviceAfterFailure(kind, directory, *saved_steps) : removed;
     };
     SendRunDirectoryToLauncher(setup.run_directory);
+    if (observer_) observer_->EndBar();
     if (plan_->config().trace.messages) {
       setup.trace_folder = std::filesystem::absolute(directory_->NewTraceFolder()).string();
     }
@@ -154,9 +158,25 @@ class TrainWork : public Work {
  private:
   std::string Command() const override { return "train"; }
 
+  /// Where the next generation begins.
+  void AnnounceAgain() const {
+    std::cout << (resume_.folder.empty()
+                      ? std::string("beginning again: there is no checkpoint ") +
+                            (plan_->config().checkpoint.periodic() ? "yet" : kNotPeriodic)
+                      : "resuming after step " + std::to_string(begin_.step) + ", from " +
+                            checkpoint_)
+              << "\n\n"
+              << std::flush;
+  }
+
   /// Makes the run go on from a checkpoint; "": from the beginning.
   void Begin(const std::string& checkpoint) {
     const Config& config = plan_->config();
+    begin_ = {};
+    resume_ = {};
+    checkpoint_ = "";
+    data_anew_ = false;
+    training_ = plan_;
     begin_.group = config.global_batch();
     digest_ = TrainDigest(config) + (llava_ ? llava_->OrderDigest() : "");
     if (checkpoint.empty()) return;
@@ -242,6 +262,8 @@ class TrainWork : public Work {
   LoadOrder resume_;
   std::string digest_;  ///< TrainDigest
   bool data_anew_ = false;
+  bool announced_ = false;
+  bool is_new_ = false;  ///< this process made the run directory
   std::optional<RunDirectory> directory_;
   /// Step of the newest complete checkpoint; 0 if there is none.
   const std::shared_ptr<std::atomic<std::int64_t>> saved_steps_ =

@@ -82,8 +82,8 @@ void AddTrain(CLI::App& app, Command& command) {
   AddLocalArguments(*verb, *arguments);
   AddResumeArguments(*verb, *arguments);
   verb->add_option("--restarts", arguments->restarts,
-                   "with --local: times to restart, from the newest checkpoint, when a\n"
-                   "process is lost")
+                   "with --local: times to start a lost process again; the others wait for it\n"
+                   "and all go on from the newest checkpoint")
       ->type_name("N")
       ->capture_default_str()
       ->check(CLI::NonNegativeNumber);
@@ -128,15 +128,16 @@ void AddNode(CLI::App& app, Command& command) {
   AddMemberArguments(*verb, arguments->member);
   AddResumeArguments(*verb, *arguments);
   verb->add_option("--restarts", arguments->restarts,
-                   "times to restart, from the newest checkpoint, when a process is lost; the\n"
-                   "same on every node")
+                   "times to start a lost process again; the others wait for it\n"
+                   "(cluster.wait_for_spare_s) and all go on from the newest checkpoint; the same\n"
+                   "on every node")
       ->type_name("N")
       ->capture_default_str()
       ->check(CLI::NonNegativeNumber);
   verb->add_flag("--verify", arguments->work.verify, "verify the layout instead of training it");
   AddVerifyArguments(*verb, arguments->work, "verify: ");
   // Hidden: passed by a launcher.
-  verb->add_option("--attempt", arguments->attempt)->group("");
+  verb->add_option("--generation", arguments->generation)->group("");
   verb->add_option("--into", arguments->into)->group("");
   verb->add_option("--start", arguments->start)->group("");
   SetCommand(*verb, command, [arguments] { return RunNodeOfJob(*arguments); });

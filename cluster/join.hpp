@@ -42,16 +42,18 @@ struct Hello {
   std::string build;   ///< version and commit: must be equal
   std::string config;  ///< the resolved configuration, one "key = value" a line: must be equal
   std::string host;    ///< identity of the machine: see cluster/host_identity.hpp
-  std::int64_t attempt = 0;  ///< restarts before this one: must be equal
-  Address address;           ///< the address it listens on
+  /// The first generation of the job that it can belong to: the one after its last, 0 if it is new.
+  std::int64_t generation = 0;
+  Address address;  ///< the address it listens on
   std::int64_t pid = 0;
 };
 
 /// Known to every process once the job has met.
 struct Roster {
-  std::vector<Hello> members;  ///< by process
-  std::uint64_t nonce = 0;     ///< of this run
-  std::string run_directory;   ///< process 0's, as written there
+  std::vector<Hello> members;   ///< by process
+  std::uint64_t nonce = 0;      ///< of this meeting
+  std::int64_t generation = 0;  ///< the latest that a member asks for
+  std::string run_directory;    ///< process 0's, as written there
 };
 
 /// The connections to one other process.
@@ -105,6 +107,12 @@ struct JoinOptions {
   std::size_t descriptors = 0;
   /// Process 0 only: keeps listening for `timeout` after the job has met, see Joined::latecomers.
   bool answer_latecomers = true;
+  /// The job goes on after a loss: process 0 answers latecomers as long as it runs, and a process
+  /// whose number is taken retries.
+  bool lasting = false;
+  /// Process 0: why the job does not go on. Not empty: it tells this to all that have come or come
+  /// within a second, as JoinFault::kEnded.
+  std::string refusal = {};
 };
 
 /// Blocks until the job has met: at most options.timeout for all processes to join, and as long
@@ -113,8 +121,9 @@ struct JoinOptions {
 /// the pair that cannot connect, or the system's error. A job of one process meets at once, without
 /// any socket.
 ///
-/// A process whose `attempt` differs from process 0's retries until its timeout: processes of the
-/// previous attempt may still be running.
+/// A job that goes on after a loss meets again, as its next generation. A process retries until its
+/// timeout while the one before still runs. Two processes with one number are an error if they ask for
+/// the same generation; else the one that asks for the earlier is refused: its place was taken.
 Joined Join(const RunKey& key, JoinOptions options);
 
 }  // namespace troupe

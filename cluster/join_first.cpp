@@ -25,6 +25,10 @@ constexpr milliseconds kMismatchGrace{1000};
 constexpr milliseconds kHelloTime{10'000};
 constexpr milliseconds kFlushTime{1000};
 
+bool IsSame(const Hello& one, const Hello& other) {
+  return one.host == other.host && one.pid == other.pid;
+}
+
 /// A connection that has proven the key.
 struct Guest {
   JoinChannel channel;
@@ -57,9 +61,10 @@ class First {
     joined.peers = mesh_.Take();
     acceptor_.ReportTotal();
     if (options_.answer_latecomers) {
-      joined.latecomers =
-          std::make_shared<Latecomers>(std::move(acceptor_), joined.roster,
-                                       steady_clock::now() + options_.timeout, options_.print);
+      joined.latecomers = std::make_shared<Latecomers>(
+          std::move(acceptor_), joined.roster,
+          options_.lasting ? Deadline::max() : steady_clock::now() + options_.timeout,
+          options_.lasting, options_.print);
     }
     return joined;
   }
@@ -73,8 +78,10 @@ class First {
   /// Records in `mute_` a peer that has proven the key but whose Hello does not arrive.
   void CheckHello(const Guest& guest, Deadline now);
   void Receive(Guest& guest, const Hello& hello);
-  /// Another process with the same number that has joined before, if any.
-  const Guest* JoinedAs(const Hello& hello) const;
+  /// Another guest that has joined with the number of `guest`; null if there is none.
+  Guest* JoinedAs(const Guest& guest);
+  /// Tells a guest that it does not belong to this meeting: `other` has its number, or is null.
+  void SendAway(Guest& guest, const Guest* other);
   std::vector<Claim> Claims() const;
   std::vector<std::string> Absent() const;
   JoinProblem Absence() const;
@@ -106,6 +113,7 @@ void First::Gather() {
     auto mismatch = FindMismatch(self_, Claims());
     if (!mismatch && !key_holder_problem_.empty()) mismatch = JoinProblem{key_holder_problem_};
     const auto absent = Absent();
+    if (!options_.refusal.empty()) mismatch = JoinProblem{options_.refusal, JoinFault::kEnded};
     if (mismatch) {
       refuse_at = std::min({refuse_at, now + kMismatchGrace, deadline});
       if (absent.empty() || now >= refuse_at) Refuse(*mismatch);
@@ -142,7 +150,8 @@ void First::Meet(const Roster& roster) {
     for (const Guest& guest : guests_) {
       if (!guest.hello) continue;
       if (!guest.channel.open())
-        Refuse({guest.hello->name + " left while the job was meeting: " + guest.channel.end()});
+        Refuse({guest.hello->name + " left while the job was meeting: " + guest.channel.end(),
+                JoinFault::kLeft});
       if (!guest.ready) unready.push_back(guest.hello->name);
       if (guest.channel.stuck(now) >= kStuckTime) {
         Refuse({guest.hello->name + " (" + guest.from + "): nothing sent to it arrives there, " +
@@ -167,6 +176,8 @@ Roster First::MakeRoster() const {
   roster.members[0] = self_;
   for (const Guest& guest : guests_)
     if (guest.hello) roster.members[static_cast<std::size_t>(guest.hello->process)] = *guest.hello;
+  for (const Hello& member : roster.members)
+    roster.generation = std::max(roster.generation, member.generation);
   while (roster.nonce == 0) FillRandom(std::as_writable_bytes(std::span(&roster.nonce, 1)));
   roster.run_directory = options_.run_directory;
   return roster;
@@ -221,36 +232,37 @@ void First::Admit(Arrival arrival, Deadline now) {
 
 void First::Receive(Guest& guest, const Hello& hello) {
   if (guest.hello || guest.refused || hello.process != guest.process) return;
-  if (const Guest* first = meeting_ ? JoinedAs(hello) : nullptr) {
-    const Refusal refusal = DuplicateRefusal(*first->hello, first->from);
-    options_.print(DuplicateLine(refusal, hello, guest.from));
-    guest.channel.Send(refusal);
-    guest.refused = true;
-    return;
-  }
-  if (meeting_ || hello.attempt != self_.attempt) {
-    guest.channel.Send(hello.attempt != self_.attempt ? AnotherAttempt(hello, self_)
-                                                      : NotNow{"the job has started without it"});
-    guest.refused = true;
-    return;
-  }
-  // The same process again: it has lost its first connection before this side noticed.
-  for (Guest& other : guests_) {
-    if (other.hello && other.hello->process == hello.process && other.hello->host == hello.host &&
-        other.hello->pid == hello.pid)
-      other.hello.reset();
-  }
   guest.hello = hello;
+  Guest* const first = JoinedAs(guest);
+  if (meeting_) return SendAway(guest, first);
+  if (first == nullptr) return;
+  if (IsSame(*first->hello, hello)) {
+    first->hello.reset();  // it has lost its first connection before this side noticed
+  } else if (first->hello->generation != hello.generation) {
+    const bool is_older = hello.generation < first->hello->generation;
+    SendAway(is_older ? guest : *first, is_older ? first : &guest);
+  }
 }
 
-const Guest* First::JoinedAs(const Hello& hello) const {
-  if (hello.attempt != self_.attempt) return nullptr;
-  for (const Guest& guest : guests_) {
-    if (guest.hello && guest.hello->process == hello.process &&
-        (guest.hello->host != hello.host || guest.hello->pid != hello.pid))
-      return &guest;
+Guest* First::JoinedAs(const Guest& guest) {
+  for (Guest& other : guests_) {
+    if (&other != &guest && other.hello && other.hello->process == guest.hello->process)
+      return &other;
   }
   return nullptr;
+}
+
+void First::SendAway(Guest& guest, const Guest* other) {
+  const Hello hello = *std::exchange(guest.hello, std::nullopt);
+  guest.refused = true;
+  if (other == nullptr || IsSame(*other->hello, hello)) {
+    return guest.channel.Send(NotNow{"the job has started without it"});
+  }
+  const Refusal refusal = DuplicateRefusal(*other->hello, other->from);
+  // The other may have ended a moment ago.
+  if (meeting_ && options_.lasting) return guest.channel.Send(NotNow{refusal.problem.text});
+  options_.print(DuplicateLine(refusal, hello, guest.from));
+  guest.channel.Send(refusal);
 }
 
 std::vector<Claim> First::Claims() const {

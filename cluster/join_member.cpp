@@ -134,7 +134,8 @@ void Member::Round(Deadline until) {
     last_problem_ = ToString(options_.seed) + ": " + channel_->end();
     if (roster_) {
       throw JoinError({NameOfPeer(0) + " (" + ToString(options_.seed) +
-                       ") left while the job was meeting: " + channel_->end()});
+                           ") left while the job was meeting: " + channel_->end(),
+                       JoinFault::kLeft});
     }
     Dial(now + kComeBackAfter);
   }
@@ -202,7 +203,7 @@ void Member::BeginMesh(Roster roster, Deadline now) {
     member.num_processes = self_.num_processes;
     member.build = self_.build;
     member.config = self_.config;
-    member.attempt = self_.attempt;
+    member.generation = roster.generation;
   }
   // The address at which process 0 was reached, whatever it reports itself.
   roster.members[0].address = channel_->peer_address();

@@ -36,7 +36,7 @@ struct Body {
     bytes.Field(hello.num_processes);
     bytes.Field(hello.build);
     bytes.Field(hello.config);
-    bytes.Field(hello.attempt);
+    bytes.Field(hello.generation);
   }
   void operator()(Roster& roster) const {
     auto num_members = static_cast<std::uint32_t>(roster.members.size());
@@ -52,6 +52,7 @@ struct Body {
     }
     for (Hello& hello : roster.members) Member(hello);
     bytes.Field(roster.nonce);
+    bytes.Field(roster.generation);
     bytes.Field(roster.run_directory);
   }
   void operator()(Refusal& refusal) const { Problem(refusal.problem); }

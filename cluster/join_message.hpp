@@ -31,7 +31,7 @@ struct Go {};
 
 using JoinMessage = std::variant<Hello, Roster, Refusal, NotNow, Ready, MeshFailure, Go>;
 
-/// A Roster omits the fields that all members share (num_processes, build, config, attempt).
+/// A Roster omits the fields that all members share (num_processes, build, config, generation).
 std::vector<std::byte> Encode(JoinMessage message);
 /// Throws WireError on bytes that Encode does not produce.
 JoinMessage DecodeJoinMessage(std::span<const std::byte> bytes);

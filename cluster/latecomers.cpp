@@ -28,11 +28,6 @@ std::string DuplicateLine(const Refusal& refusal, const Hello& second,
          std::to_string(second.pid) + ") was refused";
 }
 
-NotNow AnotherAttempt(const Hello& hello, const Hello& self) {
-  return {hello.name + " is at attempt " + std::to_string(hello.attempt) + ", " + self.name +
-          " at attempt " + std::to_string(self.attempt)};
-}
-
 void Latecomers::Run() {
   try {
     while (!closing_ && steady_clock::now() < until_) Round();
@@ -71,21 +66,24 @@ void Latecomers::Round() {
 
 void Latecomers::Answer(Visitor& visitor, const Hello& hello) {
   if (std::exchange(visitor.answered, true)) return;
-  const Hello& self = roster_.members.front();
-  if (hello.attempt != self.attempt) return visitor.channel.Send(AnotherAttempt(hello, self));
+  // It noticed a loss before this process did.
+  if (hello.generation > roster_.generation)
+    return visitor.channel.Send(NotNow{"the job has not noticed a loss yet"});
   if (hello.process < 1 || hello.process >= static_cast<ProcessId>(roster_.members.size()))
     return visitor.channel.Send(NotNow{"the job has started without it"});
   const Hello& first = roster_.members[static_cast<std::size_t>(hello.process)];
   const Refusal refusal = DuplicateRefusal(first, first.address.host);
+  if (lasting_) return visitor.channel.Send(NotNow{refusal.problem.text});
   visitor.channel.Send(refusal);
   print_(DuplicateLine(refusal, hello, visitor.channel.peer_address().host));
 }
 
-Latecomers::Latecomers(Acceptor acceptor, Roster roster, Deadline until,
+Latecomers::Latecomers(Acceptor acceptor, Roster roster, Deadline until, bool lasting,
                        std::function<void(const std::string& line)> print)
     : acceptor_(std::move(acceptor)),
       roster_(std::move(roster)),
       until_(until),
+      lasting_(lasting),
       print_(std::move(print)) {
   const SignalsBlocked blocked;
   thread_ = std::thread([this] { Run(); });

@@ -23,15 +23,13 @@ Refusal DuplicateRefusal(const Hello& first, const std::string& first_from);
 std::string DuplicateLine(const Refusal& refusal, const Hello& second,
                           const std::string& second_from);
 
-/// The answer to a process of another attempt than `self`.
-NotNow AnotherAttempt(const Hello& hello, const Hello& self);
-
 /// Runs on a separate thread until the deadline, Close or the destructor. Then nothing listens.
 class Latecomers {
  public:
-  /// `acceptor` is the meeting's. `print` gets a line for each refused process and, at the end, the
-  /// number of refused connections.
-  Latecomers(Acceptor acceptor, Roster roster, Deadline until,
+  /// `acceptor` is the meeting's. With `lasting` a second process with the same number is told to
+  /// come again, as the first may have ended. `print` gets a line for each refused process and, at
+  /// the end, the number of refused connections.
+  Latecomers(Acceptor acceptor, Roster roster, Deadline until, bool lasting,
              std::function<void(const std::string& line)> print);
   ~Latecomers();
   Latecomers(const Latecomers&) = delete;
@@ -54,6 +52,7 @@ class Latecomers {
   Acceptor acceptor_;
   const Roster roster_;
   const Deadline until_;
+  const bool lasting_;
   const std::function<void(const std::string& line)> print_;
   std::list<Visitor> visitors_;
   PollSet polls_;

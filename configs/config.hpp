@@ -64,6 +64,7 @@ struct ClusterConfig {
   ProcessesPer processes = ProcessesPer::kNode;
   std::string join = "";  ///< HOST:PORT where process 0 listens; "" = not set here
   double join_timeout_s = 60.0;
+  double wait_for_spare_s = 30.0;  ///< after a loss, if the job goes on
   double heartbeat_ms = 250.0;
   double suspect_after_s = 1.0;   ///< more than two heartbeats
   double dead_after_s = 4.0;      ///< more than suspect_after_s

@@ -34,6 +34,9 @@ std::vector<KeySpec> ClusterKeys() {  // NOLINT(readability-function-size): a ta
         "launcher or the first node's address."},
        {"join_timeout_s", &ClusterConfig::join_timeout_s, kAnyTime, Unit{"seconds"},
         "How long all processes may take to meet."},
+       {"wait_for_spare_s", &ClusterConfig::wait_for_spare_s, kAnyTime, Unit{"seconds"},
+        "How long the others wait for a lost process to come back, if the job goes on "
+        "(`--restarts`)."},
        {"heartbeat_ms", &ClusterConfig::heartbeat_ms, Range{.low = 1, .high = 1e6}, Unit{"ms"},
         "Time between two signs of life of a process."},
        {"suspect_after_s", &ClusterConfig::suspect_after_s, kAnyTime, Unit{"seconds"},

@@ -1,5 +1,7 @@
 #include "modules/task_thread.hpp"
 
+#include <future>
+#include <memory>
 #include <sys/resource.h>
 #include <unistd.h>
 #include <utility>
@@ -16,6 +18,13 @@ void TaskThread::Run(std::function<void()> task) {
   }
   tasks_.push_back(std::move(task));
   wake_.notify_one();
+}
+
+bool TaskThread::WaitFor(std::chrono::nanoseconds limit) {
+  const auto ended = std::make_shared<std::promise<void>>();
+  std::future<void> all = ended->get_future();
+  Run([ended] { ended->set_value(); });
+  return all.wait_for(limit) == std::future_status::ready;
 }
 
 void TaskThread::Loop(const std::stop_token& stop) {

@@ -1,6 +1,7 @@
 // A thread that runs tasks one after the other, in the order in which they were given.
 #pragma once
 
+#include <chrono>
 #include <condition_variable>
 #include <deque>
 #include <functional>
@@ -25,6 +26,8 @@ class TaskThread {
 
   /// `task` must not throw.
   void Run(std::function<void()> task);
+  /// Waits until all tasks given so far have ended. Returns whether they have within `limit`.
+  bool WaitFor(std::chrono::nanoseconds limit);
 
  private:
   void Loop(const std::stop_token& stop);

@@ -46,6 +46,8 @@ constexpr double kClocksApartSeconds = 1.0;
 std::string AdviceOn(JoinFault fault) {
   switch (fault) {
     case JoinFault::kOther:
+    case JoinFault::kLeft:
+    case JoinFault::kEnded:
       return "";
     case JoinFault::kRunKey:
       return "give every node a copy of the same key file, and every job a separate port";

@@ -149,7 +149,7 @@ int StartAll(const std::string& path, const std::string& resolved_toml, const Pr
     children.push_back(ChildOf("doctor", path, member, plan, process));
   }
   Interrupt interrupt;
-  const int exit_code = RunChildren(children, interrupt).exit_code;
+  const int exit_code = RunChildren(children, interrupt);
   return interrupt.signal() != 0 ? ExitCodeOfSignal(interrupt.signal()) : exit_code;
 }
 

@@ -47,10 +47,10 @@ TEST_CASE("processes are not restarted when their output is closed", "[cli]") {
   CHECK(outcome.exit_code == 1);
   REQUIRE(!LinesOf(outcome.err).empty());
   CHECK(LinesOf(outcome.err).back() == "troupe: the output of n0 was closed by its reader");
-  CHECK_THAT(outcome.err, !Contains("restarting"));
+  CHECK_THAT(outcome.err, !Contains("again"));
 }
 
-TEST_CASE("a restarted run says where it resumes and sums up all of its starts", "[cli]") {
+TEST_CASE("a run that goes on after a loss says where, and sums up all of it", "[cli]") {
   const RunFolder folder;
   ProcessOptions options;
   options.kill_child_at = "step 5/";
@@ -58,8 +58,8 @@ TEST_CASE("a restarted run says where it resumes and sums up all of its starts",
       TrainLocally(folder, {"run.steps=30", "checkpoint.every=2"}, {"--restarts", "2"}, options);
   INFO(outcome.out << outcome.err);
   REQUIRE(outcome.exit_code == 0);
-  CHECK_THAT(outcome.err,
-             Contains("troupe: restarting after step ") && Contains(", 1 of 2 times\n"));
+  CHECK_THAT(outcome.err, Contains("troupe: lost n1: killed by signal 9 (Killed); starting it "
+                                   "again, 1 of 2 times\n"));
   CHECK_THAT(outcome.err, !Contains("checkpoint.every"));
   CHECK_THAT(outcome.out,
              Contains("\nresuming after step ") && Contains("\nheld out after 30 steps: "));
@@ -84,7 +84,7 @@ TEST_CASE("a job of several processes that cannot start leaves no run directory"
   }
 }
 
-TEST_CASE("a run without checkpoints warns that a restart begins again", "[cli]") {
+TEST_CASE("a run without checkpoints warns that it begins again after a loss", "[cli]") {
   const RunFolder folder;
   ProcessOptions options;
   options.kill_child_at = "step 2/";
@@ -95,9 +95,10 @@ TEST_CASE("a run without checkpoints warns that a restart begins again", "[cli]"
   CHECK_THAT(outcome.err,
              Contains("troupe: warning: --restarts: there will be no checkpoint to resume "
                       "from (checkpoint.every and every_minutes are 0)\n"));
-  CHECK_THAT(outcome.err, Contains("troupe: restarting from the beginning: there is no "
-                                   "checkpoint (checkpoint.every and every_minutes are 0), 1 "
-                                   "of 1 times\n"));
+  CHECK_THAT(outcome.err, Contains("; starting it again, 1 of 1 times\n"));
+  CHECK_THAT(outcome.out,
+             Contains("\nbeginning again: there is no checkpoint (checkpoint.every and "
+                      "every_minutes are 0)\n"));
 }
 
 TEST_CASE("a second Ctrl-C says what was not saved", "[cli]") {

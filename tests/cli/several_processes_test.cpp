@@ -97,14 +97,14 @@ TEST_CASE("a job keeps the configuration it was started with when its file chang
   auto arguments = folder.Arguments("train", config, {"run.steps=30", "checkpoint.every=2"});
   arguments.insert(arguments.end(), {"--local", "2", "--restarts", "1"});
   ProcessOptions options;
-  // Before the restart, whose processes would read it.
+  // Before the process that is started again would read it.
   options.call_at = "step 1/";
   options.call = [&](int) { std::ofstream(config) << "this is no TOML\n"; };
   options.kill_child_at = "step 5/";
   const Outcome outcome = RunTroupe(arguments, options);
   INFO(outcome.out << outcome.err);
   CHECK(outcome.exit_code == 0);
-  CHECK(outcome.err.find("restarting after step ") != std::string::npos);
+  CHECK(outcome.err.find("; starting it again, 1 of 1 times") != std::string::npos);
   CHECK(outcome.out.find("step 30/30") != std::string::npos);
   const std::string remark = "warning: " + config + ":3:8: run.tf32: has no effect";
   const std::size_t warned = outcome.err.find(remark);

@@ -20,7 +20,7 @@ Hello SomeHello() {
   hello.build = "0.1.0 abc";
   hello.config = "a = 1\nb = 2\n";
   hello.host = "boot=x";
-  hello.attempt = 3;
+  hello.generation = 3;
   hello.address = {"10.0.0.3", 41234};
   hello.pid = 99;
   return hello;
@@ -58,7 +58,7 @@ TEST_CASE("a message that is encoded is the message that is decoded") {
   const auto hello = std::get<Hello>(DecodeJoinMessage(Encode(SomeHello())));
   CHECK(hello.config == SomeHello().config);
   CHECK(hello.address == SomeHello().address);
-  CHECK(hello.attempt == 3);
+  CHECK(hello.generation == 3);
   CHECK(hello.pid == 99);
 }
 

@@ -206,7 +206,7 @@ TEST_CASE("a second process with the same number is refused, and the job goes on
                               "n0: " + text + "; the second one (127.0.0.1, pid 7) was refused"});
 }
 
-TEST_CASE("a process of the next attempt is sent away by the last one, not refused") {
+TEST_CASE("a process of the next generation is sent away by the last one, not refused") {
   Meeting meeting(2);
   meeting.Start(0);
   meeting.Start(1);
@@ -215,14 +215,47 @@ TEST_CASE("a process of the next attempt is sent away by the last one, not refus
   Meeting next(2);
   const auto again = [&](JoinOptions& options) {
     options.seed = meeting.seed();
-    options.self.attempt = 1;
+    options.self.generation = 1;
   };
   next.Start(1, again, meeting.key());
   std::this_thread::sleep_for(400ms);  // it has been answered once
   outcomes.clear();
   next.Start(0, again, meeting.key());
-  for (const Outcome& outcome : next.Finish()) CHECK(outcome.error == "");
+  for (const Outcome& outcome : next.Finish()) {
+    CHECK(outcome.error == "");
+    CHECK(outcome.joined->roster.generation == 1);
+  }
   CHECK(meeting.said().empty());
+}
+
+TEST_CASE("a process that takes a lost one's place comes again until the loss is noticed") {
+  const auto lasting = [](JoinOptions& options) { options.lasting = true; };
+  Meeting meeting(2);
+  meeting.Start(0, lasting);
+  meeting.Start(1, lasting);
+  auto& outcomes = meeting.Finish();
+  for (const Outcome& outcome : outcomes) REQUIRE(outcome.error == "");
+  Meeting next(2);
+  const auto in_its_place = [&](JoinOptions& options) {
+    options.seed = meeting.seed();
+    options.self.pid = 7;
+    options.lasting = true;
+  };
+  next.Start(1, in_its_place, meeting.key());
+  std::this_thread::sleep_for(400ms);  // it has been answered once
+  CHECK(meeting.said().empty());
+  outcomes.clear();  // now process 0 knows
+  next.Start(
+      0,
+      [&](JoinOptions& options) {
+        in_its_place(options);
+        options.self.generation = 1;
+      },
+      meeting.key());
+  for (const Outcome& outcome : next.Finish()) {
+    CHECK(outcome.error == "");
+    CHECK(outcome.joined->roster.generation == 1);
+  }
 }
 
 TEST_CASE("who has the key but has not said who it is learns nothing of the job") {
@@ -258,19 +291,38 @@ TEST_CASE("another key is reported to its owner, and does not end the job") {
                                  "run key (further ones are only counted)"});
 }
 
-TEST_CASE("another attempt is asked to come back, and does") {
-  Meeting meeting(2, 1500ms);
-  meeting.Start(0, [](JoinOptions& options) { options.self.attempt = 2; });
-  const auto old = meeting.Start(1, [](JoinOptions& options) {
-    options.self.attempt = 1;
-    options.timeout = 400ms;
-  });
-  std::this_thread::sleep_for(100ms);
-  meeting.Start(1, [](JoinOptions& options) { options.self.attempt = 2; });
-  const auto& outcomes = meeting.Finish();
-  CHECK(outcomes[0].error == "");
-  CHECK(outcomes[2].error == "");
-  CHECK(outcomes[old].error == "n1 did not join within 0.4 s: n1 is at attempt 1, n0 at attempt 2");
+TEST_CASE("of two processes with one number, the one of an earlier generation is refused") {
+  for (const bool earlier_first : {true, false}) {
+    Meeting meeting(3);
+    meeting.Start(0);
+    const auto start = [&](std::int64_t generation) {
+      const auto place = meeting.Start(1, [=](JoinOptions& options) {
+        options.self.generation = generation;
+        options.self.pid = 200 + generation;
+      });
+      std::this_thread::sleep_for(100ms);
+      return place;
+    };
+    const auto one = start(earlier_first ? 1 : 2);
+    const auto other = start(earlier_first ? 2 : 1);
+    meeting.Start(2);
+    const auto& outcomes = meeting.Finish();
+    CHECK(outcomes[earlier_first ? one : other].error ==
+          "n1 has already joined (127.0.0.1, pid 202): two processes were started as n1");
+    CHECK(outcomes[earlier_first ? other : one].error == "");
+    CHECK(outcomes[0].joined->roster.generation == 2);
+    CHECK(outcomes[0].joined->roster.members[1].pid == 202);
+  }
+}
+
+TEST_CASE("a job that does not go on tells all that have come") {
+  Meeting meeting(3);
+  meeting.Start(0, [](JoinOptions& options) { options.refusal = "the disk is gone"; });
+  meeting.Start(1);
+  for (const Outcome& outcome : meeting.Finish()) {
+    CHECK(outcome.error == "the disk is gone");
+    CHECK(outcome.fault == JoinFault::kEnded);
+  }
 }
 
 TEST_CASE("a member that leaves while it waits is missing, and may come back") {
@@ -296,8 +348,10 @@ TEST_CASE("a member that leaves after the roster ends the job for all, by its na
   member.Send(hello);
   REQUIRE(std::holds_alternative<Roster>(NextOf(member).value()));
   member = JoinChannel({Socket(), meeting.key()}, Side::kInitiator);
-  for (const Outcome& outcome : meeting.Finish())
+  for (const Outcome& outcome : meeting.Finish()) {
     CHECK(outcome.error == "n2 left while the job was meeting: it closed the connection");
+    CHECK(outcome.fault == JoinFault::kLeft);
+  }
 }
 
 TEST_CASE("a pair that cannot be connected is named to all") {

@@ -22,6 +22,7 @@ namespace troupe::testing {
 struct Outcome {
   std::optional<Joined> joined;
   std::string error;
+  JoinFault fault = JoinFault::kOther;
 };
 
 class Meeting {
@@ -73,6 +74,7 @@ class Meeting {
         outcomes_[place].joined = Join(run_key, options);
       } catch (const JoinError& error) {
         outcomes_[place].error = error.what();
+        outcomes_[place].fault = error.fault;
       }
     });
     if (process == 0) seed_ = where.get();

@@ -1,0 +1,267 @@
+#include "tests/faults/kills.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <fstream>
+#include <iterator>
+#include <random>
+#include <sstream>
+
+#include "tests/faults/bed.hpp"
+
+namespace troupe::testing {
+namespace {
+
+constexpr int kProcesses = 4;
+constexpr int kRanks = 8;
+constexpr int kSteps = 12;
+constexpr std::chrono::seconds kLongest{120};
+/// A process opens more files than this before the first step, those of the system included.
+constexpr int kOpened = 40;
+
+using Random = std::mt19937_64;
+
+int Below(Random& random, int bound) {
+  return static_cast<int>(random() % static_cast<std::uint64_t>(bound));
+}
+
+/// How a process dies: by a planted fault, or by the library kill_at at a call of the system.
+struct Death {
+  std::string fault = {};  ///< as --plant-fault takes it
+  std::string call = {};   ///< as TROUPE_KILL takes it
+};
+
+std::string AtMessage(int rank, const std::string& message, int count, int generation = 0) {
+  return "kill@device " + std::to_string(rank) + "@" + message + "@" + std::to_string(count) + "@" +
+         std::to_string(generation);
+}
+
+std::string AtCall(int node, const std::string& call, const std::string& part, int count,
+                   bool after = false, int generation = 0) {
+  return std::to_string(node) + ":" + std::to_string(generation) + ":" + call + ":" + part + ":" +
+         std::to_string(count) + ":" + (after ? "after" : "before");
+}
+
+std::string Meeting(Random& random, int node, int generation) {
+  if (node == 0) return AtCall(0, "accept4", "", 1 + Below(random, 8), true, generation);
+  return AtCall(node, "connect", "", 1 + Below(random, 2 * node + 1), Below(random, 2) == 1,
+                generation);
+}
+
+/// A second loss, in the generation after that of the first.
+void AgainIn(std::vector<Death>& deaths, int first_node, Random& random) {
+  const int rank = Below(random, kRanks);
+  switch (Below(random, 5)) {
+    case 0:  // the process in its place starts
+      deaths.push_back({.call = AtCall(first_node, "open", "", 1 + Below(random, kOpened), false, 1)});
+      break;
+    case 1:
+      deaths.push_back({.call = Meeting(random, first_node, 1)});
+      break;
+    case 2:
+      deaths.push_back({.fault = AtMessage(rank, "LoadShard", 1, 1)});
+      break;
+    case 3:
+      deaths.push_back({.fault = AtMessage(rank, "RunForward", 1 + Below(random, 2), 1)});
+      break;
+    default:
+      deaths.push_back({.fault = "kill@stage language.s0 dp0@RoundBegin@1@1"});
+  }
+}
+
+std::vector<Death> DeathsOf(const KillTrial& trial) {
+  Random random(trial.seed * kNumKillPhases + static_cast<std::uint64_t>(trial.phase));
+  const int node = Below(random, kProcesses);
+  const int rank = Below(random, kRanks);
+  const bool after = Below(random, 2) == 1;
+  switch (trial.phase) {
+    case KillPhase::kStart:
+      return {{.call = AtCall(node, "open", "", 1 + Below(random, kOpened))}};
+    case KillPhase::kJoin:
+      return {{.call = Meeting(random, node, 0)}};
+    case KillPhase::kStep:
+      return {{.fault = AtMessage(rank, after ? "RunForward" : "RunBackward",
+                                  1 + Below(random, 2 * kSteps))}};
+    case KillPhase::kUpdate:
+      return {{.fault = AtMessage(rank, after ? "ReduceGradients" : "UpdateParameters",
+                                  1 + Below(random, kSteps))}};
+    case KillPhase::kSnapshot:
+      return {{.fault = AtMessage(rank, "CopyState", 1 + Below(random, 3))}};
+    case KillPhase::kWrite:
+      return {{.call = AtCall(node, "write", ".safetensors", 1 + Below(random, 6))}};
+    case KillPhase::kRename:
+      return {{.call = AtCall(node, "rename", "checkpoints/", 1 + Below(random, 3), after)}};
+    case KillPhase::kManifest: {
+      constexpr std::array kCalls = {"write", "fsync", "rename"};
+      return {{.call = AtCall(0, kCalls.at(static_cast<std::size_t>(Below(random, 3))),
+                              "manifest.json", 1 + Below(random, 3), after)}};
+    }
+    case KillPhase::kRecovery: {
+      std::vector<Death> deaths = {{.fault = AtMessage(rank, "RunForward", 3 + Below(random, 12))}};
+      AgainIn(deaths, rank / 2, random);
+      return deaths;
+    }
+  }
+  return {};
+}
+
+std::string ReadFile(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+std::vector<std::string> Words(const Job& job, const std::vector<Death>& deaths) {
+  std::vector<std::string> more = {"--local", std::to_string(kProcesses), "--restarts", "4"};
+  std::string call;
+  for (const Death& death : deaths) {
+    if (!death.fault.empty()) more.insert(more.end(), {"--plant-fault", death.fault});
+    if (!death.call.empty()) call = death.call;
+  }
+  const std::vector<std::string> settings = {"run.steps=" + std::to_string(kSteps),
+                                             "schedule.micro_batch_size=4",
+                                             "schedule.microbatches=2",
+                                             "checkpoint.every=2",
+                                             "checkpoint.keep=2",
+                                             "trace.messages=false"};
+  std::vector<std::string> words = {"env", "OPENBLAS_NUM_THREADS=1"};
+  if (!call.empty()) {
+    words.insert(words.end(), {"LD_PRELOAD=" TROUPE_KILL_AT, "TROUPE_KILL=" + call});
+  }
+  const auto train = job.Train(settings, more);
+  words.insert(words.end(), train.begin(), train.end());
+  return words;
+}
+
+/// The number after "step " at the beginning of a line; 0 if it is no such line.
+int StepOf(const std::string& line) {
+  return line.starts_with("step ") ? std::atoi(line.c_str() + 5) : 0;
+}
+
+/// Reads from the lines of the launcher when processes were lost and when the job went on.
+void Measure(const std::vector<Line>& lines, Clock::time_point end, KillResult& result) {
+  Clock::time_point lost_at{};  // none is missing
+  int latest = 0;
+  const auto note = [&](Clock::time_point at) {
+    if (lost_at == Clock::time_point()) return;
+    result.seconds = std::max(result.seconds, std::chrono::duration<double>(at - lost_at).count());
+    lost_at = {};
+  };
+  for (const Line& line : lines) {
+    if (line.text.find("; starting it again, ") != std::string::npos) {
+      ++result.losses;
+      lost_at = line.at;
+    }
+    const int step = StepOf(line.text);
+    if (step == 0) continue;
+    note(line.at);
+    if (step <= latest) ++result.repeated;
+    latest = std::max(latest, step);
+  }
+  note(end);
+}
+
+/// What is wrong about what the job has left; empty: nothing.
+std::string ProblemOf(const Job& job, const Undisturbed& expected) {
+  if (job.Losses() != expected.losses) return "other losses";
+  const std::string run = job.Runs().front();
+  if (ReadFile(run + "/weights.safetensors") != expected.weights) return "other final weights";
+  Program verify({TROUPE_PROGRAM, "ckpt", "verify", run});
+  if (verify.WaitForEnd(kLongest).exit_code != 0) return "a bad checkpoint: " + verify.Transcript();
+  return "";
+}
+
+}  // namespace
+
+const char* NameOf(KillPhase phase) {
+  constexpr std::array<const char*, kNumKillPhases> kNames = {
+      "start", "join", "step", "update", "snapshot", "write", "rename", "manifest", "recovery"};
+  return kNames.at(static_cast<std::size_t>(phase));
+}
+
+Undisturbed RunUndisturbed() {
+  const Job job;
+  const Program program(Words(job, {}));
+  const Ending ending = program.WaitForEnd(kLongest);
+  if (ending.exit_code != 0) throw std::runtime_error(program.Transcript());
+  return {job.Losses(), ReadFile(job.Runs().front() + "/weights.safetensors")};
+}
+
+KillResult RunKill(const KillTrial& trial, const Undisturbed& expected) {
+  const auto deaths = DeathsOf(trial);
+  KillResult result{.trial = trial, .what = "", .problem = "", .transcript = ""};
+  for (const Death& death : deaths) {
+    result.what += (result.what.empty() ? "" : ", ") + death.fault + death.call;
+  }
+  const Job job;
+  const Program program(Words(job, deaths));
+  const Ending ending = program.WaitForEnd(kLongest);
+  Measure(program.lines(), ending.ended ? ending.at : Clock::now(), result);
+  try {
+    if (!ending.ended) {
+      result.problem = "hangs";
+    } else if (ending.exit_code != 0) {
+      result.problem = "exit code " + std::to_string(ending.exit_code);
+    } else if (result.losses < static_cast<int>(deaths.size())) {
+      result.problem = "no process was killed";
+    } else {
+      result.problem = ProblemOf(job, expected);
+    }
+  } catch (const std::exception& e) {
+    result.problem = e.what();
+  }
+  if (!result.problem.empty()) result.transcript = program.Transcript();
+  return result;
+}
+
+std::string TableOf(const std::vector<KillResult>& results) {
+  std::array<char, 160> row{};
+  std::snprintf(row.data(), row.size(), "%-10s %6s %5s %7s %12s %12s %15s\n", "killed in", "trials",
+                "right", "losses", "median time", "worst time", "repeated steps");
+  std::string table = row.data();
+  for (int phase = 0; phase < kNumKillPhases; ++phase) {
+    std::vector<double> times;
+    int right = 0;
+    int losses = 0;
+    int repeated = 0;
+    for (const KillResult& result : results) {
+      if (static_cast<int>(result.trial.phase) != phase) continue;
+      times.push_back(result.seconds);
+      right += result.problem.empty() ? 1 : 0;
+      losses += result.losses;
+      repeated = std::max(repeated, result.repeated);
+    }
+    if (times.empty()) continue;
+    std::ranges::sort(times);
+    std::snprintf(row.data(), row.size(), "%-10s %6zu %5d %7d %10.1f s %10.1f s %10d most\n",
+                  NameOf(static_cast<KillPhase>(phase)), times.size(), right, losses,
+                  times[times.size() / 2], times.back(), repeated);
+    table += row.data();
+  }
+  return table;
+}
+
+std::string ToLine(const KillResult& result) {
+  std::ostringstream line;
+  line << static_cast<int>(result.trial.phase) << '\t' << result.trial.seed << '\t' << result.losses
+       << '\t' << result.seconds << '\t' << result.repeated << '\t' << result.what << '\t'
+       << result.problem.substr(0, result.problem.find('\n')) << "\t.";
+  return line.str();
+}
+
+std::optional<KillResult> FromLine(const std::string& line) {
+  std::vector<std::string> parts;
+  std::istringstream rest(line);
+  for (std::string part; std::getline(rest, part, '\t');) parts.push_back(part);
+  if (parts.size() != 8) return std::nullopt;
+  KillResult result{.trial = {static_cast<KillPhase>(std::stoi(parts[0])), std::stoull(parts[1])},
+                    .what = parts[5],
+                    .problem = parts[6],
+                    .transcript = ""};
+  result.losses = std::stoi(parts[2]);
+  result.seconds = std::stod(parts[3]);
+  result.repeated = std::stoi(parts[4]);
+  return result;
+}
+
+}  // namespace troupe::testing
