@@ -1,24 +1,16 @@
-#include "actors/director_actor.hpp"
-
 #include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <iterator>
 
+#include "actors/director_parts.hpp"
 #include "layout/text.hpp"
 #include "modules/gradient_clip.hpp"
 #include "modules/learning_rate.hpp"
 #include "trace/clock.hpp"
 
 namespace troupe {
-namespace {
 
-using DirectorPointer = ActorPointer<Director, DirectorState>;
-using OpenRound = DirectorState::OpenRound;
-
-void Pump(DirectorPointer self);
-
-/// Ends the job with `failure`, or with an earlier one.
 void Fail(DirectorPointer self, const Failure& failure) {
   DirectorState& s = self->state;
   s.config.abort->Raise(failure);
@@ -26,47 +18,9 @@ void Fail(DirectorPointer self, const Failure& failure) {
   self->RefuseAll(MakeFailure(s.config.abort->failure()));
 }
 
-/// Like `Fail`, for an error that answers a request.
-auto OnError(DirectorPointer self) {
-  return [self](const caf::error& reason) { Fail(self, FailureOf(reason)); };
-}
+namespace {
 
-/// Calls `call`. If it throws (a full disk), ends the job and returns false.
-template <class Call>
-bool Try(DirectorPointer self, Call call) {
-  try {
-    call();
-    return true;
-  } catch (...) {
-    Fail(self, ThrownFailure());
-    return false;
-  }
-}
-
-/// Sends `command` to every shard of the job. Calls `then(answers)`, in the order of the shards in
-/// the configuration, when all have answered; a failure ends the job instead.
-template <class Answer, class Command, class Then>
-void AskShards(DirectorPointer self, const Command& command, Then then) {
-  struct Gather {
-    std::size_t missing = 0;
-    std::vector<Answer> answers;
-  };
-  const auto gather = std::make_shared<Gather>();
-  gather->missing = self->state.config.shards.size();
-  for (const auto& [devices, shards] : self->state.config.shards) {
-    const std::size_t first = gather->answers.size();
-    gather->answers.resize(first + shards.size());
-    self->request(devices, caf::infinite, ForShards(shards, command))
-        .then(
-            [gather, then, first](const FromSet<Answer>& done) {
-              for (std::size_t i = 0; i < done.parts.size(); ++i) {
-                gather->answers.at(first + i) = done.parts[i];
-              }
-              if (--gather->missing == 0) then(gather->answers);
-            },
-            OnError(self));
-  }
-}
+using OpenRound = DirectorState::OpenRound;
 
 /// Gathers one kind of tensor from every shard. Blocks while it fetches those of other processes:
 /// the Director has its own thread.
@@ -86,22 +40,6 @@ void InspectShards(DirectorPointer self, const Inspect& ask, Then then) {
   });
 }
 
-/// Every shard writes its file.
-template <class Then>
-void SaveShards(DirectorPointer self, const SaveOrder& order, Then then) {
-  const DirectorState& s = self->state;
-  const auto collect = [&s, then](const std::vector<ShardStored>& stored) {
-    std::vector<SavedShard> saved;
-    for (const auto& [devices, shards] : s.config.shards) {
-      for (const auto& [rank, stage] : shards) {
-        saved.push_back({rank, stage, stored.at(saved.size()).stored});
-      }
-    }
-    then(saved);
-  };
-  AskShards<ShardStored>(self, SaveShard{.order = order, .round = s.next_round}, collect);
-}
-
 /// Adds up the losses of all stages, and of every sink over its replicas.
 void AddLosses(OpenRound& done, const std::vector<std::string>& sinks) {
   RoundResult& result = done.result;
@@ -115,156 +53,6 @@ void AddLosses(OpenRound& done, const std::vector<std::string>& sinks) {
   }
 }
 
-/// Whether the steps between checkpoints are over at the end of this round.
-bool IsDueBySteps(const DirectorState& s, const Round& round) {
-  const Checkpoints& checkpoints = s.config.checkpoints;
-  return checkpoints.folder && checkpoints.every > 0 && round.train &&
-         (round.step + 1) % checkpoints.every == 0;
-}
-
-/// Whether a checkpoint follows this round before any other may begin.
-bool IsDueAlone(const DirectorState& s, const Round& round) {
-  return !s.config.checkpoints.async && IsDueBySteps(s, round);
-}
-
-/// All shards are written: the manifest makes them a checkpoint, on the disk of process 0 last. Then
-/// calls `then`.
-void Publish(DirectorPointer self, const SaveOrder& order, const std::vector<SavedShard>& shards,
-             const std::function<void()>& then) {
-  DirectorState& s = self->state;
-  std::string text;
-  if (!Try(self, [&] { text = s.config.checkpoints.manifest(order.step, shards); })) return;
-  // The trace shows all that follows in the handling of the last shard's answer: Nodes are not traced.
-  const auto in_handling = [](auto call) { return InHandling(CurrentHandling(), std::move(call)); };
-  auto published = in_handling([self, &s, order, then] {
-    s.checkpoint_at = order.step;
-    if (Try(self, [&] { s.config.checkpoints.completed(order.step); })) then();
-  });
-  auto complete = in_handling([self, &s, order, text, published] {
-    self->request(s.config.disk, caf::infinite, PublishManifest{order.folder, text, {}})
-        .then([published](const ManifestPublished&) mutable { published(); }, OnError(self));
-  });
-  s.publishing = s.config.apart.size();
-  if (s.publishing == 0) return complete();
-  std::vector<std::int64_t> steps;
-  if (!Try(self, [&] { steps = s.config.checkpoints.steps(); })) return;
-  steps.push_back(order.step);
-  for (const ManifestDisk& disk : s.config.apart) {
-    self->request(disk, caf::infinite, PublishManifest{order.folder, text, steps})
-        .then(
-            [&s, complete](const ManifestPublished&) mutable {
-              if (--s.publishing == 0) complete();
-            },
-            OnError(self));
-  }
-}
-
-/// The order for a checkpoint of `step`; nothing if its folder cannot be made.
-std::optional<SaveOrder> OrderOf(DirectorPointer self, std::int64_t step) {
-  const DirectorConfig& config = self->state.config;
-  SaveOrder order{.folder = "", .step = step, .many_disks = !config.apart.empty()};
-  if (!Try(self, [&] { order.folder = config.checkpoints.folder(step); })) return std::nullopt;
-  return order;
-}
-
-/// A checkpoint while no round runs.
-void Checkpoint(DirectorPointer self, const std::function<void()>& then) {
-  DirectorState& s = self->state;
-  const auto order = OrderOf(self, s.steps_done);
-  if (!order) return;
-  s.storing = true;
-  s.draining = s.save_asked = s.save_due = false;
-  SaveShards(self, *order, [self, &s, order, then](const std::vector<SavedShard>& shards) {
-    Publish(self, *order, shards, [&s, then] {
-      s.storing = false;
-      s.stored_ns = NowNs();
-      then();
-    });
-  });
-}
-
-/// Publishes the checkpoint under way if all its shards are written, and its step is reported.
-void PublishSaved(DirectorPointer self) {
-  DirectorState& s = self->state;
-  if (!s.saving || s.saving->missing > 0 || s.steps_done < s.saving->order.step) return;
-  if (std::exchange(s.saving->is_publishing, true)) return;
-  std::vector<SavedShard> all;
-  for (auto& [place, stored] : s.saving->shards) {
-    all.push_back({place.first, place.second, std::move(stored)});
-  }
-  Publish(self, s.saving->order, all, [self, &s] {
-    s.saving.reset();
-    Pump(self);
-  });
-}
-
-/// Some shards of the checkpoint under way are written.
-void OnSaved(DirectorPointer self, const std::vector<SavedShard>& shards) {
-  DirectorState::Saving& saving = *self->state.saving;
-  for (const SavedShard& shard : shards) saving.shards[{shard.rank, shard.stage}] = shard.stored;
-  --saving.missing;
-  PublishSaved(self);
-}
-
-/// Writes the copies of shards that never change, which were made when the job began.
-void SaveConstant(DirectorPointer self, const LockStep& devices,
-                  const std::vector<std::pair<int, int>>& shards, const SaveShard& save) {
-  const auto saved = [self, shards](const FromSet<ShardStored>& stored) {
-    std::vector<SavedShard> all;
-    for (std::size_t i = 0; i < shards.size(); ++i) {
-      all.push_back({shards[i].first, shards[i].second, stored.parts[i].stored});
-    }
-    OnSaved(self, all);
-  };
-  self->request(devices, caf::infinite, ForShards(shards, save)).then(saved, OnError(self));
-}
-
-/// Tells the user, once, that a checkpoint is due although another is still being written.
-void NoteLate(DirectorPointer self, std::int64_t step) {
-  DirectorState::Saving& saving = *self->state.saving;
-  if (std::exchange(saving.is_late, true)) return;
-  const auto seconds = std::chrono::nanoseconds(NowNs() - saving.begun_ns);
-  Try(self, [&] {
-    self->state.config.observer->OnWarning(
-        "the checkpoint of step " + std::to_string(step) + " comes later: that of step " +
-        std::to_string(saving.order.step) + " is still being written, for " + InTenths(seconds));
-  });
-}
-
-/// Begins the checkpoint of the round that was begun last, if one is due. No later one has begun: it
-/// would change the state.
-void SaveBeside(DirectorPointer self) {
-  DirectorState& s = self->state;
-  const Checkpoints& checkpoints = s.config.checkpoints;
-  if (!s.unsaved || !checkpoints.folder || !checkpoints.async) return;
-  const Round round = *std::exchange(s.unsaved, std::nullopt);
-  const std::int64_t now_ns = NowNs();
-  const bool is_due = s.save_due || s.save_asked || IsDueBySteps(s, round) ||
-                      IsDueByTime(checkpoints, s.stored_ns, now_ns);
-  if (!is_due) return;
-  if (s.saving) {
-    s.save_due = true;
-    return NoteLate(self, round.step + 1);
-  }
-  const auto made = OrderOf(self, round.step + 1);
-  if (!made) return;
-  const SaveOrder& order = *made;
-  s.save_due = s.save_asked = false;
-  s.stored_ns = now_ns;
-  s.saving = {.order = order,
-              .begun_ns = now_ns,
-              .missing = s.config.updates.size() + s.config.constant_shards.size(),
-              .shards = {}};
-  for (const Update& update : s.config.updates) {
-    self->request(update, caf::infinite, SaveState{round.number, order})
-        .then([self](const StateSaved& saved) { OnSaved(self, saved.shards); }, OnError(self));
-  }
-  for (const auto& [devices, shards] : s.config.constant_shards) {
-    SaveConstant(self, devices, shards,
-                 {.order = order, .round = round.number + 1, .copied = true});
-  }
-}
-
 void Complete(DirectorPointer self, std::int64_t number) {
   DirectorState& s = self->state;
   OpenRound done = std::move(s.open.at(number));
@@ -274,12 +62,9 @@ void Complete(DirectorPointer self, std::int64_t number) {
   done.result.seconds = static_cast<double>(now - s.completed_ns) * 1e-9;
   s.completed_ns = now;
   if (!Try(self, [&] { s.config.observer->OnRound(done.result); })) return;
-  if (done.result.round.train) s.steps_done = done.result.round.step + 1;
+  s.course.OnComplete(done.result.round, now);
   PublishSaved(self);
-  if (IsDueAlone(s, done.result.round)) return Checkpoint(self, [self] { Pump(self); });
-  const bool due = s.save_asked || IsDueByTime(s.config.checkpoints, s.stored_ns, now);
-  if (done.result.round.train && due && !s.config.checkpoints.async) s.draining = true;
-  Pump(self);
+  PumpDirector(self);
 }
 
 /// Shows parameters and moments after the step, one kind after the other, then completes.
@@ -434,10 +219,8 @@ void Begin(DirectorPointer self, Round round) {
   // Phases first: they must know the round before its first rows reach them.
   for (const Phase& phase : s.config.phases) self->send(phase, RoundBegin{round});
   for (const Feed& feed : s.config.feeds) self->send(feed, RoundBegin{round});
-  if (round.train) {
-    BeginUpdates(self, round);
-    s.unsaved = round;
-  }
+  s.course.OnBegin(round);
+  if (round.train) BeginUpdates(self, round);
   for (std::size_t i = 0; i < s.config.stages.size(); ++i) {
     self->request(s.config.stages[i], caf::infinite, RoundBegin{round})
         .then(
@@ -456,13 +239,11 @@ void Begin(DirectorPointer self, Round round) {
 /// All rounds are complete: hands out the final parameters, then answers RunJob.
 void Finish(DirectorPointer self) {
   DirectorState& s = self->state;
-  if (s.saving || std::exchange(s.finishing, true)) return;
-  const bool is_due = s.stopped_early || s.save_asked || s.save_due;
-  if (is_due && s.config.checkpoints.folder && s.steps_done > 0 &&
-      s.checkpoint_at != s.steps_done) {
-    s.finishing = false;
-    return Checkpoint(self, [self] { Finish(self); });
+  if (s.course.is_saving() || s.finishing) return;
+  if (s.course.IsMissingAtEnd(s.stopped_early)) {
+    return SaveAlone(self, [self] { Finish(self); });
   }
+  s.finishing = true;
   const Inspect parameters{.kind = TensorKind::kParameter, .stored_only = true};
   AskShards<Inspected>(self, parameters, [self](const std::vector<Inspected>& answers) {
     std::vector<TensorPiece> pieces;
@@ -478,19 +259,17 @@ void Finish(DirectorPointer self) {
   });
 }
 
-/// Begins rounds while there is room. The only place that does.
-void Pump(DirectorPointer self) {
+}  // namespace
+
+/// The only place that begins rounds.
+void PumpDirector(DirectorPointer self) {
   DirectorState& s = self->state;
   if (s.storing) return;
-  if (s.draining && s.open.empty() && !s.last_begun) {
-    return Checkpoint(self, [self] { Pump(self); });
+  if (s.course.holds() && s.open.empty() && !s.last_begun) {
+    return SaveAlone(self, [self] { PumpDirector(self); });
   }
   const int ahead = s.config.inspect ? 0 : s.config.rounds_ahead;
-  const auto due = [&s] {
-    return std::any_of(s.open.begin(), s.open.end(),
-                       [&](const auto& open) { return IsDueAlone(s, open.second.result.round); });
-  };
-  while (!self->failed() && !s.last_begun && !s.draining && !due() &&
+  while (!self->failed() && !s.last_begun && !s.course.holds() &&
          static_cast<int>(s.open.size()) <= ahead) {
     const auto round = s.config.rounds(s.next_round);
     SaveBeside(self);
@@ -504,30 +283,16 @@ void Pump(DirectorPointer self) {
   if (s.last_begun && s.open.empty() && !s.config.abort->raised()) Finish(self);
 }
 
-/// Copies shards that never change, while nothing runs: later their state may be away from the
-/// device. Then calls `begin`.
-void CopyConstant(DirectorPointer self, const std::function<void()>& begin) {
-  const DirectorConfig& config = self->state.config;
-  const bool copies = config.checkpoints.async && config.checkpoints.folder;
-  if (!copies || config.constant_shards.empty()) return begin();
-  const auto missing = std::make_shared<std::size_t>(config.constant_shards.size());
-  for (const auto& [devices, shards] : config.constant_shards) {
-    self->request(devices, caf::infinite, ForShards(shards, CopyState{}))
-        .then(
-            [missing, begin](const FromSet<StateCopied>&) {
-              if (--*missing == 0) begin();
-            },
-            OnError(self));
-  }
-}
+namespace {
 
 /// Loads the checkpoint to resume from, if there is one, and begins.
 void Start(DirectorPointer self) {
   DirectorState& s = self->state;
   const auto begin = [self] {
     self->state.storing = false;
-    self->state.completed_ns = self->state.stored_ns = NowNs();
-    Pump(self);
+    self->state.completed_ns = NowNs();
+    self->state.course.Start(self->state.completed_ns);
+    PumpDirector(self);
   };
   const Checkpoints& checkpoints = s.config.checkpoints;
   s.storing = true;
@@ -543,12 +308,12 @@ void Start(DirectorPointer self) {
 
 }  // namespace
 
-bool IsDueByTime(const Checkpoints& checkpoints, std::int64_t stored_ns, std::int64_t now_ns) {
-  return checkpoints.folder && checkpoints.every_ns > 0 &&
-         now_ns - stored_ns >= checkpoints.every_ns;
-}
-
 Director::behavior_type RunDirector(DirectorPointer self, DirectorConfig config) {
+  const Checkpoints& checkpoints = config.checkpoints;
+  self->state.course = CheckpointCourse({.writes = checkpoints.folder != nullptr,
+                                         .async = checkpoints.async,
+                                         .every = checkpoints.every,
+                                         .every_ns = checkpoints.every_ns});
   self->state.config = std::move(config);
   return {
       [self](const RunJob&) -> caf::result<JobDone> {
@@ -562,14 +327,11 @@ Director::behavior_type RunDirector(DirectorPointer self, DirectorConfig config)
         return s.done;
       },
       [self](const JobFailed& failed) { Fail(self, failed.failure); },
-      [self](const SaveSoon&) {
-        DirectorState& s = self->state;
-        s.save_asked = s.config.checkpoints.folder != nullptr;
-      },
+      [self](const SaveSoon&) { self->state.course.Ask(); },
       [self](const StopSoon&) {
         self->state.last_begun = true;
         self->state.stopped_early = true;
-        if (self->state.done.pending()) Pump(self);
+        if (self->state.done.pending()) PumpDirector(self);
       },
   };
 }

@@ -14,11 +14,7 @@
 //   begin r      when fewer than `rounds_ahead` + 1 rounds are open
 //   apply        to the last update when all other squared norms of r have arrived, to the others
 //                when its own has, too: the latest update waits for no other
-//   checkpoint   of a due step, just before the round after it begins. If another is being written
-//                then, it is of the first step after that. Complete when all shards are written,
-//                while later rounds run
-//     not async  when the last round of a due step is complete, before the next one begins; due by
-//                time: when the rounds that are open at the end of a step are complete
+//   checkpoint   when checkpoint_course.hpp says so. Complete when all shards are written
 //     the last   when the user ends the job: when all rounds are complete
 //   complete r   when all stage reports (and, training, all UpdateDone) of r have arrived
 //
@@ -35,6 +31,7 @@
 #include <vector>
 
 #include "actors/actor_base.hpp"
+#include "actors/checkpoint_course.hpp"
 #include "actors/job_course.hpp"
 #include "configs/config.hpp"
 #include "messages/device.hpp"
@@ -82,10 +79,8 @@ struct DirectorState {
   /// A checkpoint that is written while rounds run.
   struct Saving {
     SaveOrder order;
-    std::int64_t begun_ns = 0;
     std::size_t missing = 0;                            ///< answers
     std::map<std::pair<int, int>, StoredShard> shards;  ///< by rank and stage
-    bool is_late = false;        ///< the user knows that it holds up the next one
     bool is_publishing = false;  ///< all is written, and its manifest is being written
   };
 
@@ -96,21 +91,12 @@ struct DirectorState {
   bool finishing = false;
   bool storing = false;        ///< shards are being saved or loaded: no round begins
   std::size_t publishing = 0;  ///< other disks that do not have the manifest yet
+  CheckpointCourse course;
   std::optional<Saving> saving;
-  std::optional<Round> unsaved;     ///< async: the latest training round, until the next one begins
-  bool save_due = false;            ///< a checkpoint was due while another was being written
-  bool draining = false;            ///< a checkpoint is due by time: no round begins before it
-  bool stopped_early = false;       ///< StopSoon has come
-  bool save_asked = false;          ///< SaveSoon has come
-  std::int64_t steps_done = 0;      ///< training steps of the latest complete round
-  std::int64_t checkpoint_at = -1;  ///< steps of the latest checkpoint
-  std::int64_t stored_ns = 0;       ///< when that was begun, or the job
-  std::int64_t completed_ns = 0;    ///< when the latest round was complete
-  Promise<JobDone> done;            ///< the answer to RunJob
+  bool stopped_early = false;     ///< StopSoon has come
+  std::int64_t completed_ns = 0;  ///< when the latest round was complete
+  Promise<JobDone> done;          ///< the answer to RunJob
 };
-
-/// Whether a checkpoint is due `now_ns`, at the end of a training step.
-bool IsDueByTime(const Checkpoints& checkpoints, std::int64_t stored_ns, std::int64_t now_ns);
 
 Director::behavior_type RunDirector(ActorPointer<Director, DirectorState> self,
                                     DirectorConfig config);

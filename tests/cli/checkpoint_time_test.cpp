@@ -7,7 +7,6 @@
 
 #include <catch2/catch.hpp>
 
-#include "actors/director_actor.hpp"
 #include "app/run_directory.hpp"
 #include "checkpoint/manifest.hpp"
 #include "checkpoint/run_checkpoints.hpp"
@@ -29,17 +28,6 @@ std::vector<std::string> Train(const ScratchFolder& folder, const std::string& m
 }
 
 }  // namespace
-
-TEST_CASE("a checkpoint is due by time when so long has passed since the newest one", "[cli]") {
-  Checkpoints checkpoints;
-  checkpoints.every_ns = 600;
-  CHECK_FALSE(IsDueByTime(checkpoints, 0, 1000));  // nowhere to write it
-  checkpoints.folder = [](std::int64_t) { return ""; };
-  CHECK_FALSE(IsDueByTime(checkpoints, 500, 1099));
-  CHECK(IsDueByTime(checkpoints, 500, 1100));
-  checkpoints.every_ns = 0;
-  CHECK_FALSE(IsDueByTime(checkpoints, 0, 1'000'000));
-}
 
 TEST_CASE("checkpoints are written by time in every process, and a run resumes from them",
           "[cli]") {

@@ -1,0 +1,75 @@
+// Shared by the parts of the Director: director_actor.cpp (its rounds) and director_checkpoints.cpp.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "actors/director_actor.hpp"
+
+namespace troupe {
+
+using DirectorPointer = ActorPointer<Director, DirectorState>;
+
+/// Ends the job with `failure`, or with an earlier one.
+void Fail(DirectorPointer self, const Failure& failure);
+
+/// Begins rounds while there is room.
+void PumpDirector(DirectorPointer self);
+
+// director_checkpoints.cpp
+
+/// Asynchronous: begins the checkpoint of the round that was begun last, if one is due. No later one
+/// has begun: it would change the state.
+void SaveBeside(DirectorPointer self);
+/// Writes a checkpoint while no round runs, then calls `then`.
+void SaveAlone(DirectorPointer self, const std::function<void()>& then);
+/// Publishes the checkpoint under way if all its shards are written, and its step is reported.
+void PublishSaved(DirectorPointer self);
+/// Copies shards that never change, while nothing runs: later their state may be away from the
+/// device. Then calls `begin`.
+void CopyConstant(DirectorPointer self, const std::function<void()>& begin);
+
+/// Like `Fail`, for an error that answers a request.
+inline auto OnError(DirectorPointer self) {
+  return [self](const caf::error& reason) { Fail(self, FailureOf(reason)); };
+}
+
+/// Calls `call`. If it throws (a full disk), ends the job and returns false.
+template <class Call>
+bool Try(DirectorPointer self, Call call) {
+  try {
+    call();
+    return true;
+  } catch (...) {
+    Fail(self, ThrownFailure());
+    return false;
+  }
+}
+
+/// Sends `command` to every shard of the job. Calls `then(answers)`, in the order of the shards in
+/// the configuration, when all have answered; a failure ends the job instead.
+template <class Answer, class Command, class Then>
+void AskShards(DirectorPointer self, const Command& command, Then then) {
+  struct Gather {
+    std::size_t missing = 0;
+    std::vector<Answer> answers;
+  };
+  const auto gather = std::make_shared<Gather>();
+  gather->missing = self->state.config.shards.size();
+  for (const auto& [devices, shards] : self->state.config.shards) {
+    const std::size_t first = gather->answers.size();
+    gather->answers.resize(first + shards.size());
+    self->request(devices, caf::infinite, ForShards(shards, command))
+        .then(
+            [gather, then, first](const FromSet<Answer>& done) {
+              for (std::size_t i = 0; i < done.parts.size(); ++i) {
+                gather->answers.at(first + i) = done.parts[i];
+              }
+              if (--gather->missing == 0) then(gather->answers);
+            },
+            OnError(self));
+  }
+}
+
+}  // namespace troupe
