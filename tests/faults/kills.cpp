@@ -19,6 +19,8 @@ constexpr int kSteps = 12;
 constexpr std::chrono::seconds kLongest{120};
 /// A process opens more files than this before the first step, those of the system included.
 constexpr int kOpened = 40;
+/// A job writes at least as many checkpoints, also where the disk holds some of them up.
+constexpr int kCheckpoints = 2;
 
 using Random = std::mt19937_64;
 
@@ -54,7 +56,8 @@ void AgainIn(std::vector<Death>& deaths, int first_node, Random& random) {
   const int rank = Below(random, kRanks);
   switch (Below(random, 5)) {
     case 0:  // the process in its place starts
-      deaths.push_back({.call = AtCall(first_node, "open", "", 1 + Below(random, kOpened), false, 1)});
+      deaths.push_back(
+          {.call = AtCall(first_node, "open", "", 1 + Below(random, kOpened), false, 1)});
       break;
     case 1:
       deaths.push_back({.call = Meeting(random, first_node, 1)});
@@ -87,7 +90,7 @@ std::vector<Death> DeathsOf(const KillTrial& trial) {
       return {{.fault = AtMessage(rank, after ? "ReduceGradients" : "UpdateParameters",
                                   1 + Below(random, kSteps))}};
     case KillPhase::kSnapshot:
-      return {{.fault = AtMessage(rank, "CopyState", 1 + Below(random, 3))}};
+      return {{.fault = AtMessage(rank, "CopyState", 1 + Below(random, kCheckpoints))}};
     case KillPhase::kWrite:
       return {{.call = AtCall(node, "write", ".safetensors", 1 + Below(random, 6))}};
     case KillPhase::kRename:
@@ -95,7 +98,7 @@ std::vector<Death> DeathsOf(const KillTrial& trial) {
     case KillPhase::kManifest: {
       constexpr std::array kCalls = {"write", "fsync", "rename"};
       return {{.call = AtCall(0, kCalls.at(static_cast<std::size_t>(Below(random, 3))),
-                              "manifest.json", 1 + Below(random, 3), after)}};
+                              "manifest.json", 1 + Below(random, kCheckpoints), after)}};
     }
     case KillPhase::kRecovery: {
       std::vector<Death> deaths = {{.fault = AtMessage(rank, "RunForward", 3 + Below(random, 12))}};
