@@ -388,7 +388,7 @@ caf::result<ShardStored> Save(DevicePointer self, const SaveShard& save) {
   const auto begin = [&s, &program, store, written,
                       activity = self->activity()](StateMovedCallback done) {
     const auto copied = [&program](TensorKind kind) { return program.CopiedTensors(kind); };
-    auto write = [store, pieces = StoredPieces(copied), written, activity,
+    auto write = [store, pieces = StoredPieces(copied), written, activity, abort = s.config.abort,
                   traced = s.config.trace != nullptr, done = std::move(done)] {
       activity->MoveBegins();
       CoreClock cores;
@@ -396,7 +396,7 @@ caf::result<ShardStored> Save(DevicePointer self, const SaveShard& save) {
       const CoreTime before = cores.Read();
       WorkTimes times{.begin_ns = NowNs(), .end_ns = 0, .error = {}};
       try {
-        written->answer = store(pieces);
+        if (!abort->raised()) written->answer = store(pieces);
       } catch (...) {
         times.error = ThrownFailure().text;
       }

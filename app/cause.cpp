@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <cerrno>
+#include <cstdlib>
 #include <iostream>
 #include <mutex>
 #include <unistd.h>
@@ -34,6 +35,12 @@ LauncherRecord ReadLauncherRecord(const std::string& record) {
   if (record.starts_with(static_cast<char>(LauncherRecord::Kind::kRunDirectory))) {
     return {LauncherRecord::Kind::kRunDirectory, {}, record.substr(1)};
   }
+  if (record.starts_with(static_cast<char>(LauncherRecord::Kind::kGeneration))) {
+    return {.kind = LauncherRecord::Kind::kGeneration,
+            .cause = {},
+            .directory = "",
+            .generation = std::atoll(record.c_str() + 1)};
+  }
   if (record.size() < 2) return {};
   return {LauncherRecord::Kind::kCause,
           {record.substr(2), static_cast<FailureKind>(record[1] - '0')},
@@ -59,6 +66,12 @@ void SendRunDirectoryToLauncher(const std::string& directory) {
   if (!has_launcher) return;
   static_cast<void>(
       WriteToLauncher({static_cast<char>(LauncherRecord::Kind::kRunDirectory)}, directory));
+}
+
+void SendGenerationToLauncher(std::int64_t generation) {
+  if (!has_launcher) return;
+  static_cast<void>(WriteToLauncher({static_cast<char>(LauncherRecord::Kind::kGeneration)},
+                                    std::to_string(generation)));
 }
 
 int ExitCodeOf(FailureKind kind) { return kind == FailureKind::kLost ? kExitLost : kExitFailed; }

@@ -2,6 +2,7 @@
 // sends its cause to the launcher, which prints the first cause of all its children.
 #pragma once
 
+#include <cstdint>
 #include <string>
 
 #include "transport/failure.hpp"
@@ -25,12 +26,16 @@ void SendCausesToLauncher();
 /// nothing without a launcher. Called by process 0.
 void SendRunDirectoryToLauncher(const std::string& directory);
 
+/// Reports the generation of the job that this process has joined.
+void SendGenerationToLauncher(std::int64_t generation);
+
 /// A record of the pipe; each ends with a zero byte.
 struct LauncherRecord {
-  enum class Kind : char { kCause = 'C', kRunDirectory = 'D' };
+  enum class Kind : char { kCause = 'C', kRunDirectory = 'D', kGeneration = 'G' };
   Kind kind = Kind::kCause;
-  Failure cause;          ///< kCause
-  std::string directory;  ///< kRunDirectory
+  Failure cause;                ///< kCause
+  std::string directory;        ///< kRunDirectory
+  std::int64_t generation = 0;  ///< kGeneration
 };
 LauncherRecord ReadLauncherRecord(const std::string& record);
 

@@ -23,6 +23,7 @@
 #include "app/run_spec.hpp"
 #include "cluster/environment.hpp"
 #include "cluster/join_address.hpp"
+#include "cluster/spare.hpp"
 #include "modules/device/backend.hpp"
 
 namespace troupe {
@@ -171,9 +172,10 @@ int RunAlone(const RunSpec& run, Interrupt& interrupt) {
       end.failure = RunInProcess(setup);
       if (!end.failure.empty()) {
         const FailureKind kind = end.failure.kind;
-        if (const auto line = GoingOnLine(end.failure, generation, run)) {
+        const auto line = GoingOnLine(end.failure, generation, run, interrupt);
+        if (line && HasSoundCheckpoint(kind, into)) {
           std::cerr << *line + "\n" << std::flush;
-          if (HasSoundCheckpoint(kind, into)) continue;
+          continue;
         }
         if (setup.after_failure) end.advice = setup.after_failure(kind);
       }
@@ -182,10 +184,40 @@ int RunAlone(const RunSpec& run, Interrupt& interrupt) {
   });
 }
 
-int RunAsMember(const RunSpec& run, const SelfInJob& job, Interrupt& interrupt) {
-  const auto work = OpenWork(run);
+int RunAsMember(Work& work, const RunSpec& run, const SelfInJob& job, Interrupt& interrupt) {
   return RunWithCleanup(
-      *work, [&] { return ExitCodeOf(RunGenerations(*work, run, job, interrupt), interrupt); });
+      work, [&] { return ExitCodeOf(RunGenerations(work, run, job, interrupt), interrupt); });
+}
+
+/// Waits for the place of a lost process, then runs as that one.
+int RunAsSpare(RunSpec run, const ProcessPlan& plan, const Address& seed, Interrupt& interrupt) {
+  const auto began = std::chrono::steady_clock::now();
+  const auto work = OpenWork(run);
+  interrupt.OnSignal([](int signal) {
+    if (EndsJob(signal)) QuickExit(ExitCodeOfSignal(signal));
+  });
+  ClusterArguments& arguments = run.arguments;
+  const RunKey key = ReadKey(arguments.member);
+  TakePlace place;
+  try {
+    const auto tls =
+        TlsOf(run.config().cluster, seed, Milliseconds(run.config().cluster.join_timeout_s));
+    JoinOptions options = MemberOptions(*work, run, {plan, plan.num_processes() - 1, seed, began});
+    options.self.process = kSpareProcess;
+    options.self.name = "the spare";
+    options.tls = tls.get();
+    place = AwaitPlace(key, options);
+  } catch (const JoinError& e) {
+    if (e.fault != JoinFault::kEnded) {
+      PrintCause(e.what());
+      return kExitNotMet;
+    }
+    std::cout << "the job ended without this spare: " << e.what() << '\n' << std::flush;
+    return kExitDone;
+  }
+  arguments.generation = place.generation;
+  std::cerr << "the spare takes the place of " + plan.Of(place.process).name + "\n" << std::flush;
+  return RunAsMember(*work, run, {plan, place.process, seed, began}, interrupt);
 }
 
 }  // namespace
@@ -221,12 +253,21 @@ int RunHere(const ClusterArguments& given) {
 }
 
 int RunNodeOfJob(const ClusterArguments& given) {
+  const auto began = std::chrono::steady_clock::now();
   ClusterArguments settled = given;
   const Variables variables = SettleMember(settled.member);
   Interrupt interrupt;
   RunSpec run = LoadRun(std::move(settled), "node");
   const MemberArguments& member = run.arguments.member;
   const ProcessPlan plan = PlanOf(member, run.config().cluster);
+  if (member.spare) {
+    if (run.arguments.restarts == 0 || plan.num_processes() == 1) {
+      throw LaunchError(
+          "--spare: only a job of several processes goes on after a loss, with --restarts");
+    }
+    const Address seed = ChooseJoin(variables, member.join, run.config().cluster).address;
+    return RunAsSpare(std::move(run), plan, seed, interrupt);
+  }
   const NodeChoice choice = ChooseNode(variables, member.node, plan);
   if (plan.num_processes() == 1 || choice.node == 0) ResumeRun(run);
   if (plan.num_processes() == 1) return RunAlone(run, interrupt);
@@ -236,7 +277,7 @@ int RunNodeOfJob(const ClusterArguments& given) {
     static_cast<void>(ReadKey(member));
     return ExitCodeOf(RunNodeChildren(run, plan, choice, seed, interrupt), interrupt);
   }
-  return RunAsMember(run, {plan, choice.node, seed}, interrupt);
+  return RunAsMember(*OpenWork(run), run, {plan, choice.node, seed, began}, interrupt);
 }
 
 }  // namespace troupe

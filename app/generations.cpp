@@ -1,12 +1,15 @@
 #include "app/generations.hpp"
 
+#include <algorithm>
 #include <chrono>
 #include <filesystem>
 #include <functional>
 #include <iostream>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <stdexcept>
+#include <thread>
 #include <utility>
 
 #include "app/cause.hpp"
@@ -26,8 +29,10 @@ namespace {
 
 using std::chrono::steady_clock;
 
-/// Time for lines about a disk that is written, before the user is told.
-constexpr std::chrono::seconds kQuietWrite{2};
+/// A replacement may need longer for its start than this process did.
+constexpr int kStartTimes = 3;
+/// Before the job meets again after a process left the meeting.
+constexpr std::chrono::milliseconds kMeetAgain{300};
 
 /// Returns whether `self`, which is not process 0, prints how to resume when process 0 is lost. The
 /// launcher of process 0 does so itself; launchers on other nodes do not know the run directory.
@@ -46,6 +51,7 @@ class Generations {
         job_(job),
         interrupt_(interrupt),
         key_(ReadKey(arguments_.member)),
+        start_time_(std::chrono::ceil<std::chrono::milliseconds>(steady_clock::now() - job.began)),
         generation_(arguments_.generation),
         into_(arguments_.into) {}
   ~Generations() { interrupt_.OnSignal(nullptr); }  // its handlers use this object
@@ -95,12 +101,9 @@ class Generations {
   void OpenRun();
   /// The same for a later generation. If that fails, the meeting tells the others.
   void OpenAgain();
-  /// Process 0: what the last generation wrote is on the disk.
-  void AwaitWriter();
   void ReportNotMet(const JoinError& error);
   JobEnd RunOne(Joined joined);
   int Finish(const JobEnd& end);
-  std::optional<std::string> LineOf(const Failure& failure) const;
 
   Work& work_;
   const RunSpec& run_;
@@ -109,6 +112,9 @@ class Generations {
   Interrupt& interrupt_;
   const RunKey key_;
   const std::shared_ptr<TaskThread> writer_ = std::make_shared<TaskThread>(TaskPriority::kLow);
+  const std::shared_ptr<std::timed_mutex> publishing_ = std::make_shared<std::timed_mutex>();
+  /// How long this process took from its start until it could join: a replacement takes as long.
+  const std::chrono::milliseconds start_time_;
   std::unique_ptr<TlsContext> tls_;
   JoinOptions options_;
   std::int64_t generation_;      ///< to join; then the one that has been joined
@@ -118,30 +124,18 @@ class Generations {
 };
 
 void Generations::PrepareToJoin() {
-  const Config& config = run_.config();
-  options_ = JoinOptionsOf(config, job_.plan, job_.self, job_.seed, arguments_.member);
-  options_.self.config += work_.Task();
-  options_.self.build = VersionText();
-  options_.lasting = arguments_.restarts > 0;
-  options_.answer_latecomers = options_.answer_latecomers || options_.lasting;
-  tls_ = TlsOf(config.cluster, job_.seed, options_.timeout);
+  options_ = MemberOptions(work_, run_, job_);
+  tls_ = TlsOf(run_.config().cluster, job_.seed, options_.timeout);
   options_.tls = tls_.get();
-}
-
-void Generations::AwaitWriter() {
-  if (!lost_ || writer_->WaitFor(kQuietWrite)) return;
-  std::cerr << "waiting for the disk: what was being written to " + into_ +
-                   " when the job lost a process\n"
-            << std::flush;
-  const ClusterConfig& cluster = run_.config().cluster;
-  if (!writer_->WaitFor(Milliseconds(cluster.pass_timeout_s))) {
-    throw std::runtime_error(into_ + ": writing to it takes longer than cluster.pass_timeout_s");
-  }
 }
 
 void Generations::OpenAgain() {
   try {
-    AwaitWriter();
+    const auto limit = Milliseconds(run_.config().cluster.wait_for_spare_s / 2);
+    if (!publishing_->try_lock_for(limit)) {
+      throw std::runtime_error(into_ + ": publishing a checkpoint does not end (a broken disk?)");
+    }
+    publishing_->unlock();  // the last generation begins no more of it
     if (!lost_ || HasSoundCheckpoint(lost_->kind, into_)) return OpenRun();
     options_.refusal = lost_->text;
   } catch (const std::exception& e) {
@@ -152,6 +146,7 @@ void Generations::OpenAgain() {
 void Generations::OpenRun() {
   into_ = work_.OpenRunDirectory(into_);
   options_.run_directory = into_.empty() ? "" : std::filesystem::absolute(into_).string();
+  options_.begins_anew = generation_ == 0 && work_.begins_anew();
   EndOnSignal([&work = work_] { std::cerr << work.RemoveUnused(); });
   if (!lost_) {
     WarnOfRemarks(run_.loaded);
@@ -163,21 +158,24 @@ void Generations::OpenRun() {
 std::optional<Joined> Generations::Meet() {
   const ClusterConfig& cluster = run_.config().cluster;
   options_.self.generation = generation_;
-  options_.timeout =
-      Milliseconds(generation_ == 0 ? cluster.join_timeout_s : cluster.wait_for_spare_s);
+  options_.timeout = generation_ == 0 ? Milliseconds(cluster.join_timeout_s)
+                                      : std::max(Milliseconds(cluster.wait_for_spare_s),
+                                                 kStartTimes * start_time_);
   if (IsFirst()) generation_ == 0 ? OpenRun() : OpenAgain();
-  const auto deadline = steady_clock::now() + options_.timeout;
-  for (;;) {
+  const int most = (arguments_.restarts + 1) * job_.plan.num_processes();
+  for (int meetings = 1;; ++meetings) {
     try {
       return Join(key_, options_);
     } catch (const JoinError& e) {
-      const auto left = deadline - steady_clock::now();
-      if (e.fault != JoinFault::kLeft || !options_.lasting || left.count() <= 0) {
+      // While process 0 is not there, its port may be in use for a moment.
+      const bool passes =
+          e.fault == JoinFault::kLeft || (e.fault == JoinFault::kListen && generation_ > 0);
+      if (!options_.lasting || meetings == most || !passes) {
         ReportNotMet(e);
         return std::nullopt;
       }
-      options_.timeout = std::chrono::ceil<std::chrono::milliseconds>(left);
     }
+    std::this_thread::sleep_for(kMeetAgain);
   }
 }
 
@@ -192,15 +190,6 @@ void Generations::ReportNotMet(const JoinError& error) {
              work_.RemoveUnused());
 }
 
-std::optional<std::string> Generations::LineOf(const Failure& failure) const {
-  if (interrupt_.signal() != 0) return std::nullopt;
-  std::optional<std::string> line = GoingOnLine(failure, generation_, run_);
-  const bool launcher_says_it =
-      failure.kind == FailureKind::kLost && arguments_.member.local_processes > 0;
-  if (line && launcher_says_it) line = "";
-  return line;
-}
-
 JobEnd Generations::RunOne(Joined joined) {
   interrupt_.OnSignal(nullptr);
   JobSetup setup = work_.Setup(IsFirst());
@@ -213,9 +202,13 @@ JobEnd Generations::RunOne(Joined joined) {
   setup.interrupt = &interrupt_;
   setup.quiet = arguments_.member.child();
   setup.writer = writer_;
+  setup.publishing = publishing_;
+  SendGenerationToLauncher(generation_);
   std::erase_if(setup.faults,
                 [this](const PlantedFault& fault) { return fault.generation != generation_; });
-  setup.goes_on = [this](const Failure& failure) { return LineOf(failure); };
+  setup.goes_on = [this](const Failure& failure) {
+    return GoingOnLine(failure, generation_, run_, interrupt_);
+  };
   if (IsFirst() && !lost_) {
     std::cout << ProcessTable(*run_.plan, job_.plan, &joined.roster) << '\n' << std::flush;
   }
@@ -237,19 +230,25 @@ int Generations::Finish(const JobEnd& end) {
 }  // namespace
 
 std::optional<std::string> GoingOnLine(const Failure& failure, std::int64_t generation,
-                                       const RunSpec& run) {
+                                       const RunSpec& run, const Interrupt& interrupt) {
   const bool is_lost = failure.kind == FailureKind::kLost;
   const int restarts = run.arguments.restarts;
-  if (generation >= restarts || (!is_lost && failure.kind != FailureKind::kDamaged)) {
-    return std::nullopt;
-  }
-  const ClusterConfig& cluster = run.config().cluster;
-  const std::string next = is_lost ? "waiting up to " +
-                                         InSeconds(Milliseconds(cluster.wait_for_spare_s)) +
-                                         " for a process in its place"
-                                   : "setting it aside";
+  const bool may_go_on = is_lost || failure.kind == FailureKind::kDamaged;
+  if (!may_go_on || generation >= restarts || interrupt.signal() != 0) return std::nullopt;
+  const std::string next =
+      is_lost ? "waiting for a process in its place" : "setting the checkpoint aside";
   return "troupe: " + failure.text + "; " + next + ", " + std::to_string(generation + 1) + " of " +
          std::to_string(restarts) + " times";
+}
+
+JoinOptions MemberOptions(const Work& work, const RunSpec& run, const SelfInJob& job) {
+  const MemberArguments& member = run.arguments.member;
+  JoinOptions options = JoinOptionsOf(run.config(), job.plan, job.self, job.seed, member);
+  options.self.config += work.Task();
+  options.self.build = VersionText();
+  options.lasting = run.arguments.restarts > 0;
+  options.answer_latecomers = options.answer_latecomers || options.lasting;
+  return options;
 }
 
 bool HasSoundCheckpoint(FailureKind kind, const std::string& run_directory) {

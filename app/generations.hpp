@@ -4,6 +4,7 @@
 // one's place. The generation goes on from the newest checkpoint.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -21,18 +22,23 @@ namespace troupe {
 struct SelfInJob {
   const ProcessPlan& plan;
   ProcessId self;
-  Address seed;  ///< where process 0 listens
+  Address seed;                                 ///< where process 0 listens
+  std::chrono::steady_clock::time_point began;  ///< when this process was started
 };
 
 /// Returns a line about the failure of a job in `generation` that goes on after it; nullopt if it
-/// does not.
+/// does not, or the user has asked it to end.
 std::optional<std::string> GoingOnLine(const Failure& failure, std::int64_t generation,
-                                       const RunSpec& run);
+                                       const RunSpec& run, const Interrupt& interrupt);
 
 /// After a checkpoint of `run_directory` proved damaged, renames it, prints that, and returns whether
 /// there is another to go on from. Returns true after other failures. Throws std::runtime_error if
 /// a file cannot be read or renamed.
 bool HasSoundCheckpoint(FailureKind kind, const std::string& run_directory);
+
+/// Returns the options by which a process meets the others, but `tls` and what changes with each
+/// generation.
+JoinOptions MemberOptions(const Work& work, const RunSpec& run, const SelfInJob& job);
 
 /// Joins the others and works with them until the job ends. Returns the exit code; ends the process
 /// itself after a failure.

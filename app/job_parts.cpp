@@ -181,8 +181,13 @@ NodeConfig NodeOf(const JobSetup& setup, std::shared_ptr<const ProcessPlan> proc
     stored.process = name;
     return stored;
   };
-  const auto publish = [keep = config.checkpoint.keep, keep_every = config.checkpoint.keep_every](
+  const auto publish = [keep = config.checkpoint.keep, keep_every = config.checkpoint.keep_every,
+                        abort = node.abort, publishing = setup.publishing](
                            const PublishManifest& manifest, const std::string& disk) {
+    std::unique_lock<std::timed_mutex> alone;
+    if (publishing) alone = std::unique_lock(*publishing);
+    // The next generation of the job may go on from a checkpoint that would be removed.
+    if (abort->raised()) throw std::runtime_error(abort->failure().text);
     PublishCheckpoint(manifest.folder, manifest.text, disk);
     const std::string run = RunOf(manifest.folder);
     if (manifest.steps.empty()) return RemoveOldCheckpoints(run, keep, keep_every);

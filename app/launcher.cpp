@@ -9,6 +9,7 @@
 #include <cstring>
 #include <functional>
 #include <iostream>
+#include <mutex>
 #include <optional>
 #include <poll.h>
 #include <sys/prctl.h>
@@ -51,17 +52,23 @@ struct Child {
   std::size_t place = 0;  ///< among the processes
   std::string name;
   pid_t pid = -1;
-  Stream err;     ///< its standard error
-  Stream causes;  ///< its pipe for causes
+  Stream err;                ///< its standard error
+  Stream causes;             ///< its pipe for causes
+  int times = 0;             ///< that its place was started again
+  std::int64_t started = 0;  ///< in this generation of the job
+  std::int64_t joined = -1;  ///< the latest generation that it has joined
   bool running = true;
   bool reported = false;                          ///< it has sent a cause
   bool replaced = false;                          ///< another was started in its place
+  bool dismissed = false;                         ///< it waits for a job that is done
   bool killed = false;                            ///< by a signal that the launcher did not send
   bool stopped = false;                           ///< by a signal at least once; may run again
   std::chrono::milliseconds longest_stop{0};      ///< see ChildProcess
   std::optional<Clock::time_point> stopped_at{};  ///< while it is stopped
   int status = 0;                                 ///< as waitpid returns it
   std::optional<Clock::time_point> ended_at{};    ///< it has ended and cannot be reaped
+  /// The generation of the job for another process in its place.
+  std::int64_t next_generation() const { return std::max(started, joined + 1); }
 };
 
 /// A cause, and the number of children that reported it.
@@ -129,14 +136,12 @@ class Launched {
   }
 
   bool killed() const { return killed_; }
-  void Signal(int signal) {
-    for (const Child& child : children_) {
-      if (child.running) kill(child.pid, signal);
-    }
-  }
+
+  // The next three are called from another thread.
 
   /// Sends `signal` to process 0 only.
   void SignalFirst(int signal) {
+    const std::lock_guard lock(mutex_);
     for (const Child& child : children_) {
       if (child.place == 0 && child.running) kill(child.pid, signal);
     }
@@ -144,12 +149,14 @@ class Launched {
 
   /// Asks all children to end in order. A child without handlers yet ends immediately.
   void Ask(int signal) {
+    const std::lock_guard lock(mutex_);
     asked_ = signal;
     Signal(signal);
   }
 
   /// Kills all children. Their output after this is not a cause.
   void Kill() {
+    const std::lock_guard lock(mutex_);
     killed_ = true;
     Signal(SIGKILL);
   }
@@ -163,7 +170,9 @@ class Launched {
       GiveUp();
     }
     if (unready_) {
-      std::cerr << "interrupted before anything had begun\n" << std::flush;
+      const bool is_start = children_.size() == processes_.size();
+      std::cerr << (is_start ? "interrupted before anything had begun\n" : kEndedAtOnceLine)
+                << std::flush;
       return ExitCodeOfSignal(asked_);
     }
     if (!reported_ || left_behind_) ReportCause();
@@ -171,7 +180,12 @@ class Launched {
   }
 
  private:
-  void Start(std::size_t place);
+  void Signal(int signal) {
+    for (const Child& child : children_) {
+      if (child.running) kill(child.pid, signal);
+    }
+  }
+  void Start(std::size_t place, std::int64_t generation = 0);
   void ReadSome();
   void Read(Stream& stream, const std::function<void(const std::string& text)>& take);
   void Line(const Child& child, const std::string& line);
@@ -179,8 +193,20 @@ class Launched {
   /// How to resume, if process 0 was killed before it could print it; else empty.
   std::string Advice() const;
   void Reap();
-  /// Starts the lost child again, whose loss `line` describes. Returns false if it may not.
-  bool StartAgain(std::size_t lost, const std::string& line);
+  /// Reads what a child that has ended had sent before.
+  void Drain(Child& child);
+  /// Whether a child that is lost may be started again.
+  bool MayStartAgain(const Child& lost) const;
+  /// Starts the lost child again. Returns false if it may not.
+  bool StartAgain(std::size_t lost);
+  /// Starts another in the place of one that has ended.
+  void Replace(std::size_t ended, std::int64_t generation);
+  /// A child has ended well: another may have to be started in its place, or the job is done.
+  void NoteDone(std::size_t place);
+  const Child& Current(std::size_t place) const {
+    return *std::ranges::find_if(
+        children_, [place](const Child& child) { return child.place == place && !child.replaced; });
+  }
   static bool HasEnded(Child& child);
   void NameStopped();
   void EndOthers();
@@ -197,7 +223,7 @@ class Launched {
 
   const std::vector<ChildProcess>& processes_;
   const int restarts_;
-  int restarted_ = 0;
+  mutable std::mutex mutex_;     ///< held to change children_, asked_ and killed_, or to signal
   std::vector<Child> children_;  ///< also those that were replaced
   std::vector<Cause> causes_;
   int exit_code_ = kExitDone;
@@ -216,14 +242,15 @@ class Launched {
   std::atomic<bool> killed_ = false;
 };
 
-void Launched::Start(std::size_t place) {
+void Launched::Start(std::size_t place, std::int64_t generation) {
   ChildProcess process = processes_[place];
-  if (restarted_ > 0) {
-    process.arguments.insert(process.arguments.end(), {"--generation", std::to_string(restarted_)});
+  if (generation > 0) {
+    process.arguments.insert(process.arguments.end(), {"--generation", std::to_string(generation)});
   }
   StartedChild started = StartChild(process);
   Child& child = children_.emplace_back();
   child.place = place;
+  child.started = generation;
   child.name = process.name;
   child.longest_stop = process.longest_stop;
   child.pid = started.pid;
@@ -276,6 +303,10 @@ void Launched::Note(Child& child, const LauncherRecord& record) {
     run_directory_ = record.directory;
     return;
   }
+  if (record.kind == LauncherRecord::Kind::kGeneration) {
+    child.joined = record.generation;
+    return;
+  }
   const Failure& failure = record.cause;
   if (failure.empty()) return;  // truncated: the child was killed
   child.reported = true;
@@ -293,28 +324,60 @@ void Launched::Blame(std::string line, int exit_code) {
   exit_code_ = exit_code;
 }
 
-bool Launched::StartAgain(std::size_t lost, const std::string& line) {
-  if (restarted_ == restarts_ || failed_at_ || asked_ != 0 || killed_) return false;
+void Launched::Drain(Child& child) {
+  pollfd entry{child.causes.descriptor.get(), POLLIN, 0};
+  while (child.causes.descriptor && poll(&entry, 1, 0) > 0) {
+    Read(child.causes, [&](const std::string& record) { Note(child, ReadLauncherRecord(record)); });
+  }
+}
+
+bool Launched::MayStartAgain(const Child& lost) const {
+  return lost.times < restarts_ && lost.next_generation() <= restarts_ && !failed_at_ &&
+         asked_ == 0 && !killed_;
+}
+
+bool Launched::StartAgain(std::size_t lost) {
+  const std::lock_guard lock(mutex_);
+  if (!MayStartAgain(children_[lost])) return false;
   if (done_at_) return true;
-  ++restarted_;
-  std::cerr << "troupe: " << line << "; starting it again, " << restarted_ << " of " << restarts_
+  const std::int64_t next = children_[lost].next_generation();
+  std::cerr << "troupe: " << LossLine(children_[lost]) << "; starting it again, "
+            << std::max<std::int64_t>(next, children_[lost].times + 1) << " of " << restarts_
             << " times\n"
             << std::flush;
-  std::vector<std::size_t> places;
-  for (std::size_t i = 0; i < children_.size(); ++i) {
-    Child& child = children_[i];
-    if (child.replaced || (i != lost && (child.running || CodeOf(child.status) != kExitDone)))
-      continue;
-    child.replaced = true;
-    places.push_back(child.place);
+  const std::size_t num_children = children_.size();
+  for (std::size_t i = 0; i < num_children; ++i) {
+    const Child& child = children_[i];
+    const bool ended_well = !child.running && CodeOf(child.status) == kExitDone;
+    if (i == lost || (ended_well && !child.replaced)) Replace(i, next);
   }
-  for (const std::size_t place : places) Start(place);
   return true;
+}
+
+void Launched::Replace(std::size_t ended, std::int64_t generation) {
+  children_[ended].replaced = true;
+  const std::size_t place = children_[ended].place;
+  const int times = children_[ended].times + 1;
+  Start(place, generation);
+  children_.back().times = times;
+}
+
+void Launched::NoteDone(std::size_t done) {
+  const std::lock_guard lock(mutex_);
+  Child& child = children_[done];
+  if (restarts_ == 0 || child.replaced) return;
+  if (child.place == 0) {
+    done_at_ = Clock::now();
+    return;
+  }
+  // Process 0 was lost at the very end, and begins a generation that needs this one, too.
+  const std::int64_t needed = Current(0).started;
+  if (child.joined < needed && MayStartAgain(child)) Replace(done, needed);
 }
 
 void Launched::Reap() {
   for (std::size_t i = 0; i < children_.size(); ++i) {
-    Child& child = children_[i];  // until StartAgain
+    Child& child = children_[i];  // until another is started
     if (!child.running) continue;
     const pid_t reaped = waitpid(child.pid, &child.status, WNOHANG | WUNTRACED | WCONTINUED);
     if (reaped == 0 ? !HasEnded(child) : reaped != child.pid) continue;
@@ -328,19 +391,25 @@ void Launched::Reap() {
       continue;
     }
     child.running = false;
+    Drain(child);
     const int code = CodeOf(child.status);
-    if (child.place == 0 && restarts_ > 0 && code == kExitDone) done_at_ = Clock::now();
+    if (child.dismissed) continue;
     // Someone else has sent it to a child that had no handler yet.
     if (asked_ == 0 && AsksToEnd(child.status)) Ask(WTERMSIG(child.status));
     if (asked_ != 0 && KilledBy(child.status, asked_)) {
       unready_ = true;
-    } else if (code == kExitDone || escalations_ > 0 || (child.stopped && !causes_.empty())) {
+    } else if (code == kExitDone) {
+      NoteDone(i);
+      continue;
+    } else if (escalations_ > 0 || (child.stopped && !causes_.empty())) {
       continue;  // a child that the launcher ended is not a cause
-    } else if (code == kExitLost && !child.reported && StartAgain(i, LossLine(child))) {
+    } else if (code == kExitLost && !child.reported && StartAgain(i)) {
       continue;
     } else if (WIFSIGNALED(child.status)) {
       child.killed = true;
       Blame(KilledLine(child), code);
+    } else if (code == kExitLost && !child.reported && causes_.empty()) {
+      Blame(LossLine(child), code);
     } else if (exit_code_ == kExitDone) {
       exit_code_ = code;
     }
@@ -366,7 +435,7 @@ void Launched::NameStopped() {
   for (const Child& child : children_) {
     if (!child.running || !child.stopped_at || child.longest_stop.count() == 0) continue;
     if (Clock::now() - *child.stopped_at < child.longest_stop) continue;
-    if (restarted_ < restarts_) {
+    if (MayStartAgain(child)) {
       kill(child.pid, SIGKILL);
       continue;
     }
@@ -376,12 +445,18 @@ void Launched::NameStopped() {
   }
 }
 
-/// After a failure, or when the job is done, the other children end by themselves. Sends SIGTERM and later SIGKILL to those
-/// that do not.
+/// After a failure the other children end by themselves. Sends SIGTERM and later SIGKILL to those
+/// that do not. When the job is done, ends those that wait for a generation of it.
 void Launched::EndOthers() {
-  const auto over_at = failed_at_ ? failed_at_ : done_at_;
-  if (!over_at || !AnyRunning()) return;
-  const auto since = Clock::now() - *over_at;
+  if (done_at_ && !failed_at_ && Clock::now() - *done_at_ > kFollow) {
+    for (Child& child : children_) {
+      if (!child.running || child.joined >= child.started) continue;
+      child.dismissed = true;
+      kill(child.pid, SIGKILL);
+    }
+  }
+  if (!failed_at_ || !AnyRunning()) return;
+  const auto since = Clock::now() - *failed_at_;
   for (const Child& child : children_) {
     // A stopped process cannot end by itself.
     if (child.running && child.stopped && since > kStopped) kill(child.pid, SIGKILL);
@@ -431,8 +506,7 @@ void Launched::ReportCause() {
 }
 
 std::string Launched::Advice() const {
-  const Child& first = *std::ranges::find_if(
-      children_, [](const Child& child) { return child.place == 0 && !child.replaced; });
+  const Child& first = Current(0);
   const bool silent =
       !first.running && WIFSIGNALED(first.status) && (first.stopped || first.killed);
   if (!silent || run_directory_.empty()) return "";
@@ -451,8 +525,11 @@ int RunChildren(const std::vector<ChildProcess>& children, Interrupt& interrupt,
     if (count == 1) return launched.Ask(signal);
     launched.Kill();
   });
+  const struct Handler {  // it uses `launched`
+    Interrupt& interrupt;
+    ~Handler() { interrupt.OnSignal(nullptr); }
+  } handler{interrupt};
   const int exit_code = launched.Run();
-  interrupt.OnSignal(nullptr);
   if (!launched.killed()) return exit_code;
   std::cerr << kEndedAtOnceLine << std::flush;
   return ExitCodeOfSignal(interrupt.signal());

@@ -27,10 +27,10 @@ struct ChildProcess {
 inline constexpr int kInheritedKey = 3;
 inline constexpr int kInheritedConfig = 5;
 
-/// Starts the children and waits for all of them. A child that was killed, or could not go on after
-/// the loss of another, is started again with --generation, up to `restarts` times in all; with it
-/// those that had ended well, for the job needs them. Names and leaves a child that SIGKILL does not
-/// end. Returns the exit code of the first that failed; kExitLost if it was killed.
+/// Starts the children and waits for all of them. One that was killed, or could not go on after the
+/// loss of another, is started again, at most `restarts` times. So are those that had ended well
+/// before: the next generation of the job needs them, too. Names and leaves a child that SIGKILL does
+/// not end. Returns the exit code of the first that failed; kExitLost if it was killed.
 int RunChildren(const std::vector<ChildProcess>& children, Interrupt& interrupt, int restarts = 0);
 
 /// Makes this process end when `launcher`, its parent, ends. Called by a child.

@@ -166,7 +166,7 @@ JoinOptions JoinOptionsOf(const Config& config, const ProcessPlan& plan, Process
   options.self.host = HostIdentity();
   options.self.pid = getpid();
   options.self.address.host = arguments.address;
-  if (arguments.address.empty() && node < config.cluster.nodes.size()) {
+  if (arguments.address.empty() && !arguments.spare && node < config.cluster.nodes.size()) {
     options.self.address.host = config.cluster.nodes[node].address;
   }
   if (self == 0) options.self.address = seed;

@@ -23,6 +23,7 @@ struct MemberArguments {
   std::optional<std::string> join;
   std::string key_file;
   std::string address;
+  bool spare = false;  ///< takes a lost process's place: the configured address is not its own
   // Set by the launcher of this process.
   int launcher = 0;            ///< process id of the launcher; 0: none
   int key_descriptor = -1;     ///< the run key, instead of a file
@@ -67,7 +68,7 @@ std::unique_ptr<TlsContext> TlsOf(const ClusterConfig& cluster, const Address& s
 
 std::chrono::milliseconds Milliseconds(double seconds);
 
-/// Returns all options but build, attempt, run_directory, listening and tls. The process's address
+/// Returns all options but build, generation, run_directory, listening and tls. The process's address
 /// is the one in `arguments`, else the configured one, else the one from which it reaches `seed`.
 JoinOptions JoinOptionsOf(const Config& config, const ProcessPlan& plan, ProcessId self,
                           const Address& seed, const MemberArguments& arguments);

@@ -42,6 +42,9 @@ constexpr std::chrono::milliseconds kPatience{500};
 /// Time for the lines before the cause; the files that they need may be on the lost machine.
 constexpr std::chrono::seconds kAdvice{2};
 
+/// Time for the work for the disk of a process that goes on after a failure.
+constexpr std::chrono::seconds kDiskPatience{1};
+
 /// Returns `advice()`, or "" if it throws or takes longer than kAdvice.
 std::string InTime(std::function<std::string()> advice) {
   const auto answer = std::make_shared<std::promise<std::string>>();
@@ -133,7 +136,10 @@ class SpanningRun {
     const auto guard = ReportAbort();
     const auto failed = [&] {
       JobEnd end = AfterFailure(*parts, handle);
-      if (!end.goes_on) static_cast<void>(parts.release());
+      // Work for the disk that goes on would answer to actors of this system.
+      const bool waits_for_disk =
+          end.goes_on && setup_.writer && !setup_.writer->WaitFor(kDiskPatience);
+      if (!end.goes_on || waits_for_disk) static_cast<void>(parts.release());
       return end;
     };
     try {
@@ -158,12 +164,14 @@ class SpanningRun {
     ListenToUser(setup_, handle);
     JobEnd end = Await(self, handle);
     if (setup_.interrupt != nullptr) setup_.interrupt->OnSignal(nullptr);
-    if (abort_->raised()) return failed();
+    if (!end.failure.empty() && abort_->raised()) return failed();
     ended_->store(true);
     if (!end.failure.empty()) {
       static_cast<void>(parts.release());
       return end;
     }
+    if (member_.joined.latecomers) member_.joined.latecomers->Close("the job is done");
+    watch_->Leave();
     Close(*parts, handle);
     return end;
   }
@@ -190,8 +198,8 @@ class SpanningRun {
   /// Reports a failure immediately, in every process, and exits if the job does not end in time.
   std::shared_ptr<void> ReportAbort() {
     return abort_->Subscribe([this](const Failure& failure) {
-      if (member_.joined.latecomers) member_.joined.latecomers->Close();
       Report(failure);
+      if (member_.joined.latecomers) member_.joined.latecomers->Close(line_ ? "" : failure.text);
       ExitUnless(ended_, ExitCodeOf(failure.kind));
     });
   }
@@ -202,7 +210,7 @@ class SpanningRun {
       if (setup_.goes_on) line_ = setup_.goes_on(failure);
       if (line_) {
         const bool speaks = member_.self == 0 || (*first_gone_ && member_.self == 1);
-        if (speaks && !line_->empty()) std::cerr << *line_ + "\n" << std::flush;
+        if (speaks) std::cerr << *line_ + "\n" << std::flush;
         return;
       }
       const FailureKind kind = failure.kind;
@@ -342,7 +350,6 @@ void SpanningRun::MeetNodes(Connections& connections, caf::scoped_actor& self, c
 }
 
 void SpanningRun::Close(Parts& parts, const Node& node) {
-  watch_->Leave();
   parts.self->send_exit(node, caf::exit_reason::user_shutdown);
   tensors_->Detach();
   plane_->Close();
@@ -355,7 +362,8 @@ JobEnd SpanningRun::AfterFailure(Parts& parts, const Node& node) {
   end.goes_on = line_.has_value();
   if (!end.goes_on) return end;
   ending_ = true;
-  ExitUnless(destroyed_, ExitCodeOf(end.failure.kind));
+  ExitUnless(destroyed_, kExitLost);
+  watch_->Abandon();  // a peer that has not noticed the failure must
   Close(parts, node);
   return end;
 }

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 
@@ -45,6 +46,8 @@ struct JobSetup {
   std::function<std::optional<std::string>(const Failure& failure)> goes_on;
   /// Writes files of checkpoints; outlives the generations of a job. May be null.
   std::shared_ptr<TaskThread> writer;
+  /// Held while a checkpoint is published, which removes older ones; outlives them, too. May be null.
+  std::shared_ptr<std::timed_mutex> publishing;
   bool quiet = false;              ///< the launcher reports signals
   Interrupt* interrupt = nullptr;  ///< source of requests to end early; may be null
 };
@@ -70,8 +73,8 @@ struct Membership {
 
 /// Runs the job together with the other processes, which must all call it with the same plan and
 /// the same plan of processes. After a failure the caller must end the process without destroying
-/// anything else (QuickExit): threads of libraries may be stuck. Not if the end says that the process
-/// goes on: then all of them have ended. If they do not in time, this process ends here.
+/// anything else (QuickExit): threads of libraries may be stuck. If the end says that the process goes
+/// on, no such thread is left. Ends the process itself if it cannot achieve that in time.
 JobEnd RunAmongProcesses(const JobSetup& setup, Membership membership);
 
 /// Flushes standard output and error and ends the process immediately.

@@ -88,6 +88,8 @@ class TrainWork : public Work {
     return directory_->path();
   }
 
+  bool begins_anew() const override { return resume_.folder.empty(); }
+
   std::string RemoveUnused() override {
     return directory_ && is_new_ ? troupe::RemoveUnused(directory_->path()) : "";
   }

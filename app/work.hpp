@@ -31,6 +31,8 @@ class Work {
   /// Process 0: makes the run directory, or resumes in `into` if that is not empty. Returns its
   /// path; empty if the work writes no files.
   virtual std::string OpenRunDirectory(const std::string&) { return ""; }
+  /// Process 0, with a run directory: whether it goes on from no checkpoint.
+  virtual bool begins_anew() const { return true; }
   /// Process 0: removes the run directory if it made it and no step was finished. Returns a line
   /// that reports it; empty if nothing was removed.
   virtual std::string RemoveUnused() { return ""; }

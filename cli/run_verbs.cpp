@@ -126,6 +126,9 @@ void AddNode(CLI::App& app, Command& command) {
   verb->add_option("--join", arguments->member.join, "where node 0 listens")
       ->type_name("HOST:PORT");
   AddMemberArguments(*verb, arguments->member);
+  verb->add_flag("--spare", arguments->member.spare,
+                 "wait to take the place of a process that is lost and does not come back within\n"
+                 "2 s; with --restarts");
   AddResumeArguments(*verb, *arguments);
   verb->add_option("--restarts", arguments->restarts,
                    "times to start a lost process again; the others wait for it\n"

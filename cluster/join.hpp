@@ -34,6 +34,9 @@ namespace troupe {
 class Latecomers;
 class TlsContext;
 
+/// The number of a process that waits to take a lost one's place (cluster/spare.hpp).
+inline constexpr ProcessId kSpareProcess = -1;
+
 /// A process's description of itself. Errors name the fields in which processes differ.
 struct Hello {
   ProcessId process = 0;
@@ -110,6 +113,9 @@ struct JoinOptions {
   /// The job goes on after a loss: process 0 answers latecomers as long as it runs, and a process
   /// whose number is taken retries.
   bool lasting = false;
+  /// Process 0 only: it begins a new run, and refuses processes that ask for a later generation: they
+  /// go on with another.
+  bool begins_anew = false;
   /// Process 0: why the job does not go on. Not empty: it tells this to all that have come or come
   /// within a second, as JoinFault::kEnded.
   std::string refusal = {};
@@ -121,9 +127,10 @@ struct JoinOptions {
 /// the pair that cannot connect, or the system's error. A job of one process meets at once, without
 /// any socket.
 ///
-/// A job that goes on after a loss meets again, as its next generation. A process retries until its
-/// timeout while the one before still runs. Two processes with one number are an error if they ask for
-/// the same generation; else the one that asks for the earlier is refused: its place was taken.
+/// A job that goes on after a loss meets again, as its next generation. A process that comes before
+/// process 0 has noticed the loss retries until its timeout. Two processes with one number are an
+/// error in generation 0. Later the one that asks for the earlier generation is refused, or the one
+/// that comes later.
 Joined Join(const RunKey& key, JoinOptions options);
 
 }  // namespace troupe

@@ -1,7 +1,10 @@
 #include "cluster/join_channel.hpp"
 
 #include <array>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <poll.h>
+#include <sys/socket.h>
 #include <utility>
 
 namespace troupe {
@@ -38,6 +41,16 @@ void JoinChannel::Serve() {
   } catch (const std::exception& error) {
     end_ = error.what();
   }
+}
+
+void JoinChannel::KeepAlive() {
+  const auto set = [fd = tcp_socket().fd()](int level, int option, int value) {
+    static_cast<void>(setsockopt(fd, level, option, &value, sizeof value));
+  };
+  set(SOL_SOCKET, SO_KEEPALIVE, 1);
+  set(IPPROTO_TCP, TCP_KEEPIDLE, 5);
+  set(IPPROTO_TCP, TCP_KEEPINTVL, 2);
+  set(IPPROTO_TCP, TCP_KEEPCNT, 3);
 }
 
 std::optional<JoinMessage> JoinChannel::Next() {

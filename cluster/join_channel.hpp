@@ -29,6 +29,8 @@ class JoinChannel {
   bool open() const { return end_.empty(); }
   /// Why it is closed: "it closed the connection". Empty while it is open.
   const std::string& end() const { return end_; }
+  /// Has the system look, every few seconds, whether the peer's machine is there while nothing is sent.
+  void KeepAlive();
   bool flushed() const { return output_.empty(); }
   /// For how long no sent byte has been acknowledged, as of the last Serve.
   std::chrono::nanoseconds stuck(Deadline now) const { return tcp_.stuck(now); }

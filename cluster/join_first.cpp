@@ -1,7 +1,9 @@
 // Process 0's side of the meeting: collects the Hellos, checks that they fit together, answers all
 // processes.
 #include <algorithm>
+#include <iterator>
 #include <list>
+#include <map>
 #include <optional>
 #include <utility>
 
@@ -11,6 +13,7 @@
 #include "cluster/join_parts.hpp"
 #include "cluster/latecomers.hpp"
 #include "cluster/mesh.hpp"
+#include "cluster/spare.hpp"
 #include "cluster/text.hpp"
 
 namespace troupe {
@@ -24,6 +27,8 @@ constexpr milliseconds kMismatchGrace{1000};
 // Time for a peer that has proven the key to send its Hello.
 constexpr milliseconds kHelloTime{10'000};
 constexpr milliseconds kFlushTime{1000};
+// Time for a lost process to be started again by its launcher, before a spare takes its place.
+constexpr milliseconds kSpareGrace{2000};
 
 bool IsSame(const Hello& one, const Hello& other) {
   return one.host == other.host && one.pid == other.pid;
@@ -78,13 +83,23 @@ class First {
   /// Records in `mute_` a peer that has proven the key but whose Hello does not arrive.
   void CheckHello(const Guest& guest, Deadline now);
   void Receive(Guest& guest, const Hello& hello);
+  /// Takes the spares among the guests apart, and refuses those that do not fit.
+  void SortOutSpares();
   /// Another guest that has joined with the number of `guest`; null if there is none.
   Guest* JoinedAs(const Guest& guest);
   /// Tells a guest that it does not belong to this meeting: `other` has its number, or is null.
   void SendAway(Guest& guest, const Guest* other);
-  std::vector<Claim> Claims() const;
-  std::vector<std::string> Absent() const;
+  std::vector<Claim> Claims() const;  ///< by process
+  /// The processes that have not joined, ascending.
+  std::vector<ProcessId> Absent() const;
+  std::vector<std::string> AbsentNames() const;
+  /// The generation that this job will be, as far as is known.
+  std::int64_t Generation() const;
+  /// Gives places of processes that have been absent for long to spares.
+  void PlaceSpares(const std::vector<ProcessId>& absent, Deadline now);
   JoinProblem Absence() const;
+  /// Of processes that go on with another run than this process has begun.
+  JoinProblem OtherRun() const;
   void CheckMeeting() const;
   /// Sends to all processes that have joined; a Refusal also goes to others that have the key.
   void SendAll(const JoinMessage& message);
@@ -97,6 +112,8 @@ class First {
   Acceptor acceptor_;
   Mesh mesh_;
   std::list<Guest> guests_;
+  std::list<Guest> spares_;
+  std::map<ProcessId, Deadline> absent_since_;  ///< or since a spare was given the place
   PollSet polls_;
   bool meeting_ = false;                     ///< the Roster has been sent
   std::string key_holder_problem_;           ///< found by the Acceptor, of a peer that has the key
@@ -113,6 +130,7 @@ void First::Gather() {
     auto mismatch = FindMismatch(self_, Claims());
     if (!mismatch && !key_holder_problem_.empty()) mismatch = JoinProblem{key_holder_problem_};
     const auto absent = Absent();
+    if (!mismatch && options_.begins_anew && Generation() > 0) mismatch = OtherRun();
     if (!options_.refusal.empty()) mismatch = JoinProblem{options_.refusal, JoinFault::kEnded};
     if (mismatch) {
       refuse_at = std::min({refuse_at, now + kMismatchGrace, deadline});
@@ -120,12 +138,13 @@ void First::Gather() {
     } else {
       refuse_at = Deadline::max();
       if (absent.empty()) return;
+      PlaceSpares(absent, now);
     }
     if (!mute_.empty()) Refuse({mute_});
     if (now >= deadline) Refuse(Absence());
     progress.Report(now, [&] {
       const auto num_processes = static_cast<std::size_t>(self_.num_processes);
-      return "waiting for " + Enumerate(absent) + " (" +
+      return "waiting for " + Enumerate(AbsentNames()) + " (" +
              std::to_string(num_processes - absent.size()) + " of " +
              std::to_string(num_processes) + " have joined)";
     });
@@ -145,7 +164,11 @@ void First::Meet(const Roster& roster) {
   Progress progress(options_);
   for (;;) {
     const Deadline now = steady_clock::now();
-    if (mesh_failure_) Refuse(*mesh_failure_);
+    if (mesh_failure_) {
+      // One of the two may have been lost.
+      const bool again = options_.lasting && roster.generation > 0;
+      Refuse({mesh_failure_->text, again ? JoinFault::kLeft : mesh_failure_->fault});
+    }
     std::vector<std::string> unready;
     for (const Guest& guest : guests_) {
       if (!guest.hello) continue;
@@ -176,8 +199,7 @@ Roster First::MakeRoster() const {
   roster.members[0] = self_;
   for (const Guest& guest : guests_)
     if (guest.hello) roster.members[static_cast<std::size_t>(guest.hello->process)] = *guest.hello;
-  for (const Hello& member : roster.members)
-    roster.generation = std::max(roster.generation, member.generation);
+  roster.generation = Generation();
   while (roster.nonce == 0) FillRandom(std::as_writable_bytes(std::span(&roster.nonce, 1)));
   roster.run_directory = options_.run_directory;
   return roster;
@@ -187,8 +209,10 @@ void First::Round(Deadline until) {
   Deadline now = steady_clock::now();
   polls_.Clear();
   acceptor_.AddTo(polls_, now);
-  for (const Guest& guest : guests_)
-    if (guest.channel.open()) polls_.Add(guest.channel.fd(), guest.channel.events());
+  for (const auto* guests : {&guests_, &spares_}) {
+    for (const Guest& guest : *guests)
+      if (guest.channel.open()) polls_.Add(guest.channel.fd(), guest.channel.events());
+  }
   polls_.Wait(std::min(until, acceptor_.NextDeadline(now)));
   now = steady_clock::now();
   // Guests first: one that has left makes room for the same process coming back.
@@ -202,6 +226,9 @@ void First::Round(Deadline until) {
       if (std::holds_alternative<Ready>(*message)) guest.ready = true;
     }
   }
+  for (Guest& spare : spares_) spare.channel.Serve();
+  spares_.remove_if([](const Guest& spare) { return !spare.channel.open(); });
+  SortOutSpares();
   for (const Guest& guest : guests_) CheckHello(guest, now);
   guests_.remove_if([&](const Guest& guest) {
     if (guest.hello) return !guest.channel.open() && !meeting_;
@@ -233,6 +260,7 @@ void First::Admit(Arrival arrival, Deadline now) {
 void First::Receive(Guest& guest, const Hello& hello) {
   if (guest.hello || guest.refused || hello.process != guest.process) return;
   guest.hello = hello;
+  if (hello.process == kSpareProcess) return;
   Guest* const first = JoinedAs(guest);
   if (meeting_) return SendAway(guest, first);
   if (first == nullptr) return;
@@ -241,7 +269,54 @@ void First::Receive(Guest& guest, const Hello& hello) {
   } else if (first->hello->generation != hello.generation) {
     const bool is_older = hello.generation < first->hello->generation;
     SendAway(is_older ? guest : *first, is_older ? first : &guest);
+  } else if (options_.lasting && hello.generation > 0) {
+    SendAway(guest, first);  // a spare and the process that was started again
   }
+}
+
+void First::SortOutSpares() {
+  for (auto guest = guests_.begin(); guest != guests_.end();) {
+    const auto next = std::next(guest);
+    if (guest->hello && guest->hello->process == kSpareProcess) {
+      if (const auto refusal =
+              RefusalOfSpare(self_, options_.lasting, *guest->hello, guest->from)) {
+        guest->hello.reset();
+        guest->refused = true;
+        guest->channel.Send(*refusal);
+      } else {
+        spares_.splice(spares_.end(), guests_, guest);
+      }
+    }
+    guest = next;
+  }
+}
+
+void First::PlaceSpares(const std::vector<ProcessId>& absent, Deadline now) {
+  const std::int64_t generation = Generation();
+  if (!options_.lasting || generation == 0) return;
+  std::erase_if(absent_since_, [&](const auto& entry) {
+    return std::ranges::find(absent, entry.first) == absent.end();
+  });
+  for (const ProcessId process : absent) {
+    const auto [since, is_new] = absent_since_.try_emplace(process, now);
+    if (is_new || now - since->second < kSpareGrace || spares_.empty()) continue;
+    Guest& spare = spares_.front();
+    options_.print("the spare at " + spare.from + " (pid " + std::to_string(spare.hello->pid) +
+                   ") takes the place of " + NameOf(options_, process));
+    spare.channel.Send(TakePlace{process, generation});
+    spare.channel.Serve();
+    spare.hello.reset();
+    spare.refused = true;
+    guests_.splice(guests_.end(), spares_, spares_.begin());  // until it closes
+    since->second = now;
+  }
+}
+
+std::int64_t First::Generation() const {
+  std::int64_t generation = self_.generation;
+  for (const Guest& guest : guests_)
+    if (guest.hello) generation = std::max(generation, guest.hello->generation);
+  return generation;
 }
 
 Guest* First::JoinedAs(const Guest& guest) {
@@ -269,36 +344,50 @@ std::vector<Claim> First::Claims() const {
   std::vector<Claim> claims;
   for (const Guest& guest : guests_)
     if (guest.hello) claims.push_back({*guest.hello, guest.from});
+  std::ranges::sort(claims, {}, [](const Claim& claim) { return claim.hello.process; });
   return claims;
 }
 
-std::vector<std::string> First::Absent() const {
+std::vector<ProcessId> First::Absent() const {
   std::vector<bool> joined(static_cast<std::size_t>(self_.num_processes), false);
   joined[0] = true;
   for (const Guest& guest : guests_) {
     if (guest.hello && guest.hello->process > 0 && guest.hello->process < self_.num_processes)
       joined[static_cast<std::size_t>(guest.hello->process)] = true;
   }
-  std::vector<std::string> absent;
+  std::vector<ProcessId> absent;
   for (std::size_t i = 0; i < joined.size(); ++i)
-    if (!joined[i]) absent.push_back(NameOf(options_, static_cast<ProcessId>(i)));
+    if (!joined[i]) absent.push_back(static_cast<ProcessId>(i));
   return absent;
 }
 
+std::vector<std::string> First::AbsentNames() const {
+  std::vector<std::string> names;
+  for (const ProcessId process : Absent()) names.push_back(NameOf(options_, process));
+  return names;
+}
+
 JoinProblem First::Absence() const {
-  auto claims = Claims();
-  std::ranges::sort(claims, {}, [](const Claim& claim) { return claim.hello.process; });
   std::vector<std::string> joined;
-  for (const Claim& claim : claims) joined.push_back(claim.hello.name);
-  std::string text = Enumerate(Absent()) + " did not join within " + InSeconds(options_.timeout) +
-                     " (joined at " + ToString(Address{options_.seed.host, self_.address.port}) +
-                     ": " + (joined.empty() ? "none" : Enumerate(joined));
+  for (const Claim& claim : Claims()) joined.push_back(claim.hello.name);
+  std::string text = Enumerate(AbsentNames()) + " did not join within " +
+                     InSeconds(options_.timeout) + " (joined at " +
+                     ToString(Address{options_.seed.host, self_.address.port}) + ": " +
+                     (joined.empty() ? "none" : Enumerate(joined));
   const auto num_refused = acceptor_.num_refused();
   if (num_refused > 0) {
     text += "; " + Counted(static_cast<std::int64_t>(num_refused), "connection") +
             " could not prove the run key";
   }
   return {text + ")", num_refused > 0 ? JoinFault::kRunKey : JoinFault::kAbsent};
+}
+
+JoinProblem First::OtherRun() const {
+  std::vector<std::string> names;
+  for (const Claim& claim : Claims())
+    if (claim.hello.generation > 0) names.push_back(claim.hello.name);
+  return {Enumerate(names) + " would go on with a run that has begun before, " + self_.name +
+          " begins a new one: start it with --resume and the directory of that run"};
 }
 
 void First::SendAll(const JoinMessage& message) {
@@ -328,6 +417,7 @@ void First::FlushAll(bool until_closed) {
 }
 
 void First::Refuse(const JoinProblem& problem) {
+  if (problem.fault == JoinFault::kEnded) guests_.splice(guests_.end(), spares_);
   SendAll(Refusal{problem});
   // Closing a connection with unread bytes would also discard bytes sent to the peer.
   FlushAll(/*until_closed=*/true);

@@ -20,7 +20,6 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::steady_clock;
 
-constexpr milliseconds kComeBackAfter{300};
 // Time for process 0 to send its decision, beyond its own deadlines.
 constexpr milliseconds kPatience{5000};
 // A process makes up to three connections per peer, all processes at once. This limit spares the

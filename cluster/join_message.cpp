@@ -60,6 +60,10 @@ struct Body {
   void operator()(MeshFailure& failure) const { Problem(failure.problem); }
   void operator()(Ready&) const {}
   void operator()(Go&) const {}
+  void operator()(TakePlace& place) const {
+    bytes.Field(place.process);
+    bytes.Field(place.generation);
+  }
 };
 
 }  // namespace
@@ -73,7 +77,7 @@ std::vector<std::byte> Encode(JoinMessage message) {
 
 JoinMessage DecodeJoinMessage(std::span<const std::byte> bytes) {
   const std::array<JoinMessage, std::variant_size_v<JoinMessage>> by_kind = {
-      Hello(), Roster(), Refusal(), NotNow(), Ready(), MeshFailure(), Go()};
+      Hello(), Roster(), Refusal(), NotNow(), Ready(), MeshFailure(), Go(), TakePlace()};
   ByteReader reader(bytes);
   const std::uint8_t kind = reader.U8();
   if (kind >= by_kind.size()) throw WireError("unknown message " + std::to_string(kind));

@@ -28,8 +28,13 @@ struct MeshFailure {
 };
 /// Process 0 to all: every process is ready.
 struct Go {};
+/// Process 0 to a spare: it takes this place. It joins again, as that process.
+struct TakePlace {
+  ProcessId process = 0;
+  std::int64_t generation = 0;
+};
 
-using JoinMessage = std::variant<Hello, Roster, Refusal, NotNow, Ready, MeshFailure, Go>;
+using JoinMessage = std::variant<Hello, Roster, Refusal, NotNow, Ready, MeshFailure, Go, TakePlace>;
 
 /// A Roster omits the fields that all members share (num_processes, build, config, generation).
 std::vector<std::byte> Encode(JoinMessage message);

@@ -14,6 +14,9 @@ namespace troupe {
 /// The longest wait of one round of a meeting's loop.
 inline constexpr std::chrono::milliseconds kJoinRound{250};
 
+/// Time between two connections to process 0.
+inline constexpr std::chrono::milliseconds kComeBackAfter{300};
+
 /// The two sides. All functions of `options` are set. Throw JoinError and the errors of the layers
 /// below.
 Joined JoinAsFirst(const RunKey& key, const JoinOptions& options);

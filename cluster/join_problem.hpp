@@ -14,7 +14,7 @@ enum class JoinFault : std::uint8_t {
   kAbsent,       ///< a process did not join in time
   kUnreachable,  ///< this process cannot connect to another
   kUnreached,    ///< another process has not connected to this one
-  kLeft,         ///< a process ended while the job was meeting
+  kLeft,         ///< a process ended while the job was meeting: it may meet again
   kEnded,        ///< the job does not go on, for another reason than the meeting
 };
 inline constexpr std::uint8_t kNumJoinFaults = 9;

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "cluster/signals_blocked.hpp"
+#include "cluster/spare.hpp"
 
 namespace troupe {
 namespace {
@@ -32,6 +33,7 @@ void Latecomers::Run() {
   try {
     while (!closing_ && steady_clock::now() < until_) Round();
     acceptor_.ReportTotal();
+    DismissSpares();
   } catch (const std::exception& error) {
     print_(std::string("no longer answering latecomers: ") + error.what());
   }
@@ -66,6 +68,14 @@ void Latecomers::Round() {
 
 void Latecomers::Answer(Visitor& visitor, const Hello& hello) {
   if (std::exchange(visitor.answered, true)) return;
+  if (hello.process == kSpareProcess) {
+    const std::string from = visitor.channel.peer_address().host;
+    if (const auto refusal = RefusalOfSpare(roster_.members.front(), lasting_, hello, from))
+      return visitor.channel.Send(*refusal);
+    visitor.is_spare = true;
+    visitor.until = Deadline::max();
+    return print_("a spare has come from " + from + " (pid " + std::to_string(hello.pid) + ")");
+  }
   // It noticed a loss before this process did.
   if (hello.generation > roster_.generation)
     return visitor.channel.Send(NotNow{"the job has not noticed a loss yet"});
@@ -89,12 +99,30 @@ Latecomers::Latecomers(Acceptor acceptor, Roster roster, Deadline until, bool la
   thread_ = std::thread([this] { Run(); });
 }
 
+void Latecomers::DismissSpares() {
+  std::string why;
+  {
+    const std::lock_guard lock(mutex_);
+    why = why_;
+  }
+  if (why.empty()) return;
+  for (Visitor& visitor : visitors_) {
+    if (!visitor.is_spare) continue;
+    visitor.channel.Send(Refusal{{why, JoinFault::kEnded}});
+    visitor.channel.Serve();
+  }
+}
+
 Latecomers::~Latecomers() {
   Close();
   thread_.join();
 }
 
-void Latecomers::Close() {
+void Latecomers::Close(const std::string& why) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (why_.empty()) why_ = why;
+  }
   closing_ = true;
   wake_up_.Signal();
 }

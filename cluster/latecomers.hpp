@@ -5,6 +5,7 @@
 #include <atomic>
 #include <functional>
 #include <list>
+#include <mutex>
 #include <string>
 #include <thread>
 
@@ -35,19 +36,23 @@ class Latecomers {
   Latecomers(const Latecomers&) = delete;
   Latecomers& operator=(const Latecomers&) = delete;
 
-  /// Returns at once, from any thread.
-  void Close();
+  /// Returns at once, from any thread. `why` is what spares are told if the job has ended; empty: it
+  /// goes on, and they come again.
+  void Close(const std::string& why = "");
 
  private:
   struct Visitor {
     JoinChannel channel;
     Deadline until;
     bool answered = false;
+    bool is_spare = false;  ///< stays
   };
 
   void Run();
   void Round();
   void Answer(Visitor& visitor, const Hello& hello);
+  /// Tells the spares that the job has ended.
+  void DismissSpares();
 
   Acceptor acceptor_;
   const Roster roster_;
@@ -58,6 +63,8 @@ class Latecomers {
   PollSet polls_;
   WakeUp wake_up_;
   std::atomic<bool> closing_{false};
+  std::mutex mutex_;
+  std::string why_;     ///< under mutex_
   std::thread thread_;  ///< last: it uses all of the above
 };
 

@@ -70,6 +70,7 @@ struct Watch::State {
 
   WakeUp wake_up;
   std::atomic<bool> leaving{false};
+  std::atomic<bool> abandoned{false};
   std::atomic<bool> stopping{false};
 
   struct Copy {
@@ -94,14 +95,14 @@ void Watch::State::Run() {
     if (Overslept(now - last_round, options))
       for (Pulse& pulse : pulses) pulse.Forgive(now);
     last_round = now;
-    if (leaving && !sent_goodbyes) SendGoodbyes();
+    if (leaving && !abandoned && !sent_goodbyes) SendGoodbyes();
     if (now >= next_beat && !sent_goodbyes) SendAll(now);
     if (now >= next_beat) next_beat = now + options.interval;
     for (Pulse& pulse : pulses) Look(pulse, now);
     if (now >= next_look) LookAtPaths(now);
     Publish();
   }
-  if (!sent_goodbyes) SendGoodbyes();
+  if (!abandoned && !sent_goodbyes) SendGoodbyes();
   for (Pulse& pulse : pulses) pulse.Close(/*drain=*/true);
 }
 
@@ -221,6 +222,11 @@ Watch::~Watch() {
   state_->stopping = true;
   state_->wake_up.Signal();
   state_->thread.join();
+}
+
+void Watch::Abandon() {
+  state_->abandoned = true;
+  Leave();
 }
 
 void Watch::Leave() {

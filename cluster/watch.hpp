@@ -79,6 +79,8 @@ class Watch {
   /// Announces to all peers that this process is about to close on purpose. No event starts after
   /// this call. Returns at once, from any thread, also from an event.
   void Leave();
+  /// Like Leave, but peers find this process lost, as if it had been killed.
+  void Abandon();
 
   /// The last heartbeat of a peer.
   struct Seen {

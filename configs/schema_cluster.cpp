@@ -35,14 +35,14 @@ std::vector<KeySpec> ClusterKeys() {  // NOLINT(readability-function-size): a ta
        {"join_timeout_s", &ClusterConfig::join_timeout_s, kAnyTime, Unit{"seconds"},
         "How long all processes may take to meet."},
        {"wait_for_spare_s", &ClusterConfig::wait_for_spare_s, kAnyTime, Unit{"seconds"},
-        "How long the others wait for a lost process to come back, if the job goes on "
-        "(`--restarts`)."},
+        "How long the others wait for a process in a lost one's place, if the job goes on "
+        "(`--restarts`); at least three times as long as their own start took."},
        {"heartbeat_ms", &ClusterConfig::heartbeat_ms, Range{.low = 1, .high = 1e6}, Unit{"ms"},
         "Time between two signs of life of a process."},
        {"suspect_after_s", &ClusterConfig::suspect_after_s, kAnyTime, Unit{"seconds"},
         "Silence of a process after which it is named; more than two heartbeats."},
        {"dead_after_s", &ClusterConfig::dead_after_s, kAnyTime, Unit{"seconds"},
-        "Silence after which it counts as lost and the run ends; more than `suspect_after_s`."},
+        "Silence after which it counts as lost; more than `suspect_after_s`."},
        {"stuck_after_s", &ClusterConfig::stuck_after_s, kAnyTime, Unit{"seconds"},
         "Longest time that an actor may spend on one message."},
        {"pass_timeout_s", &ClusterConfig::pass_timeout_s, kAnyTime, Unit{"seconds"},

@@ -37,7 +37,8 @@ std::vector<JoinMessage> AllMessages() {
           NotNow{"later"},
           Ready{},
           MeshFailure{{"far", JoinFault::kUnreached}},
-          Go{}};
+          Go{},
+          TakePlace{2, 5}};
 }
 
 std::vector<std::byte> Concat(const std::vector<std::byte>& a, const std::vector<std::byte>& b) {
@@ -69,7 +70,7 @@ TEST_CASE("a cut message, a longer one and an unknown one are refused") {
       CHECK_THROWS_AS(DecodeJoinMessage(std::span(bytes).first(n)), WireError);
     CHECK_THROWS_AS(DecodeJoinMessage(Concat(bytes, {std::byte{0}})), WireError);
   }
-  CHECK_THROWS_WITH(DecodeJoinMessage(std::vector<std::byte>{std::byte{7}}), "unknown message 7");
+  CHECK_THROWS_WITH(DecodeJoinMessage(std::vector<std::byte>{std::byte{8}}), "unknown message 8");
 }
 
 TEST_CASE("a roster that claims more members than it has bytes is not made room for") {

@@ -315,6 +315,17 @@ TEST_CASE("of two processes with one number, the one of an earlier generation is
   }
 }
 
+TEST_CASE("a new run is not mixed with processes that go on with another") {
+  Meeting meeting(3);
+  meeting.Start(0, [](JoinOptions& options) { options.begins_anew = true; });
+  meeting.Start(1, [](JoinOptions& options) { options.self.generation = 1; });
+  meeting.Start(2, [](JoinOptions& options) { options.self.generation = 1; });
+  for (const Outcome& outcome : meeting.Finish()) {
+    CHECK_THAT(outcome.error, Contains("n1, n2 would go on with a run that has begun before, n0 "
+                                       "begins a new one: start it with --resume"));
+  }
+}
+
 TEST_CASE("a job that does not go on tells all that have come") {
   Meeting meeting(3);
   meeting.Start(0, [](JoinOptions& options) { options.refusal = "the disk is gone"; });

@@ -6,6 +6,7 @@
 #include <stdexcept>
 
 #include "cluster/run_key.hpp"
+#include "cluster/socket.hpp"
 
 namespace troupe::testing {
 namespace {
@@ -88,6 +89,8 @@ std::vector<double> Job::Losses() const {
   }
   return losses;
 }
+
+std::string FreeAddress() { return ToString(Socket::Listen({"127.0.0.1", 0}).local_address()); }
 
 Bed::Bed(BedOptions options)
     : options_(std::move(options)), network_(options_.nodes + options_.strangers) {

@@ -44,6 +44,9 @@ class Job {
   std::string path_ = folder_.File("");
 };
 
+/// An address of this host at which nothing listens.
+std::string FreeAddress();
+
 struct BedOptions {
   int nodes = 4;
   std::vector<std::string> settings = {};  ///< KEY=VALUE on top of the usual ones

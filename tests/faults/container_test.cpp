@@ -4,7 +4,6 @@
 #include <sys/prctl.h>
 #include <thread>
 
-#include "cluster/socket.hpp"
 #include "tests/faults/checks.hpp"
 
 using namespace troupe::testing;
@@ -46,11 +45,6 @@ void CheckTrains(const std::vector<std::string>& words, const std::string& line 
   REQUIRE(ending.ended);
   CHECK(ending.exit_code == 0);
   CHECK_THAT(program.Transcript(), Catch::Contains(line));
-}
-
-/// Of this host; nothing listens there.
-std::string FreeAddress() {
-  return troupe::ToString(troupe::Socket::Listen({"127.0.0.1", 0}).local_address());
 }
 
 /// Everything that the launcher of `bed` has started ends soon after it.

@@ -101,7 +101,9 @@ std::vector<Death> DeathsOf(const KillTrial& trial) {
                               "manifest.json", 1 + Below(random, kCheckpoints), after)}};
     }
     case KillPhase::kRecovery: {
-      std::vector<Death> deaths = {{.fault = AtMessage(rank, "RunForward", 3 + Below(random, 12))}};
+      // Late enough for a checkpoint to go on from.
+      std::vector<Death> deaths = {
+          {.fault = AtMessage(rank, "RunForward", 14 + Below(random, 10))}};
       AgainIn(deaths, rank / 2, random);
       return deaths;
     }
@@ -129,7 +131,8 @@ std::vector<std::string> Words(const Job& job, const std::vector<Death>& deaths)
                                              "trace.messages=false"};
   std::vector<std::string> words = {"env", "OPENBLAS_NUM_THREADS=1"};
   if (!call.empty()) {
-    words.insert(words.end(), {"LD_PRELOAD=" TROUPE_KILL_AT, "TROUPE_KILL=" + call});
+    words.insert(words.end(), {"LD_PRELOAD=" TROUPE_KILL_AT, "TROUPE_KILL=" + call,
+                               "TROUPE_KILL_ONCE=" + job.File("killed")});
   }
   const auto train = job.Train(settings, more);
   words.insert(words.end(), train.begin(), train.end());
@@ -205,8 +208,10 @@ KillResult RunKill(const KillTrial& trial, const Undisturbed& expected) {
       result.problem = "hangs";
     } else if (ending.exit_code != 0) {
       result.problem = "exit code " + std::to_string(ending.exit_code);
-    } else if (result.losses < static_cast<int>(deaths.size())) {
-      result.problem = "no process was killed";
+    } else if (result.losses != static_cast<int>(deaths.size())) {
+      result.problem = std::to_string(result.losses) + " losses";
+    } else if (program.Transcript().find("it could not go on") != std::string::npos) {
+      result.problem = "a process that was not killed did not go on";
     } else {
       result.problem = ProblemOf(job, expected);
     }

@@ -1,7 +1,8 @@
 // Loaded into `troupe` before the C library: kills one process of a job at a chosen call of the
 // system. TROUPE_KILL is NODE:GENERATION:CALL:PART:COUNT:WHEN, for instance
 // "2:0:rename:safetensors:3:before": process 2, as it was started in generation 0, before its third
-// rename of a path with "safetensors" in it. A write is cut in half first.
+// rename of a path with "safetensors" in it. A write is cut in half first. Only the process that makes
+// the file TROUPE_KILL_ONCE dies, not the one that is started in its place.
 #include <atomic>
 #include <csignal>
 #include <cstdarg>
@@ -64,7 +65,7 @@ const Plan& ThePlan() {
   return plan;
 }
 
-thread_local bool inside = false;
+thread_local bool inside = false;  ///< this library makes the call itself
 
 /// Whether this call is the one.
 bool Strikes(const char* call, const std::string& path) {
@@ -76,7 +77,13 @@ bool Strikes(const char* call, const std::string& path) {
          left.fetch_sub(1) == 1;
 }
 
-void Die() { kill(getpid(), SIGKILL); }
+void Die() {
+  const char* const once = std::getenv("TROUPE_KILL_ONCE");
+  inside = true;
+  const int file = once == nullptr ? -1 : open(once, O_CREAT | O_EXCL | O_WRONLY, 0600);
+  inside = false;
+  if (file >= 0) kill(getpid(), SIGKILL);
+}
 
 std::string PathOf(int file) {
   char path[512] = {};
@@ -107,8 +114,9 @@ extern "C" {
 ssize_t write(int file, const void* bytes, size_t size) {
   static auto* const real = Next<ssize_t(int, const void*, size_t)>("write");
   if (!inside && ThePlan().call == "write" && Strikes("write", PathOf(file))) {
-    real(file, bytes, size / 2);
+    const ssize_t half = real(file, bytes, size / 2);
     Die();
+    return half;
   }
   return real(file, bytes, size);
 }

@@ -1,0 +1,61 @@
+// A machine that is lost for good, and a spare that takes its place.
+#include "tests/faults/checks.hpp"
+
+using namespace troupe::testing;
+
+namespace {
+
+constexpr int kSteps = 12;
+
+std::vector<std::string> Settings() {
+  return {"run.steps=" + std::to_string(kSteps), "schedule.micro_batch_size=4",
+          "schedule.microbatches=2", "checkpoint.every=2", "checkpoint.async=false"};
+}
+
+}  // namespace
+
+TEST_CASE("a spare takes the place of a lost machine, and the losses do not show it") {
+  const Job undisturbed;
+  const Program all(undisturbed.Train(Settings(), {"--local", "2"}));
+  REQUIRE(all.WaitForEnd(kPatience).exit_code == 0);
+  const Job job;
+  const std::string join = FreeAddress();
+  const auto start = [&](const std::vector<std::string>& more) {
+    auto words = job.Node(1, 2, join, Settings(), {"--restarts", "1"});
+    words.insert(words.end(), more.begin(), more.end());
+    return std::make_unique<Program>(words);
+  };
+  const Program first(job.Node(0, 2, join, Settings(), {"--restarts", "1"}));
+  const auto spare = start({"--spare"});
+  const auto second = start({});
+  REQUIRE(first.WaitForLine("a spare has come from 127.0.0.1", kPatience));
+  REQUIRE(first.WaitForLine("step 5/", kPatience));
+  const auto survivors = ChildrenOf(first.pid());
+  for (const pid_t child : ChildrenOf(second->pid())) kill(child, SIGKILL);
+  second->Signal(SIGKILL);
+  REQUIRE(first.WaitForLine("resuming after step ", kPatience));
+  CHECK(ChildrenOf(first.pid()) == survivors);
+  const Ending ending = first.WaitForEnd(kPatience);
+  INFO(first.Transcript() << spare->Transcript());
+  CHECK(ending.exit_code == 0);
+  CHECK(spare->WaitForEnd(kPatience).exit_code == 0);
+  CHECK_THAT(first.Transcript(), Catch::Contains("takes the place of n1"));
+  CHECK_THAT(spare->Transcript(), Catch::Contains("the spare takes the place of n1"));
+  CHECK(job.Losses() == undisturbed.Losses());
+}
+
+TEST_CASE("a spare that is not needed ends with the job") {
+  const Job job;
+  const std::string join = FreeAddress();
+  const auto settings = Settings();
+  const Program first(job.Node(0, 2, join, settings, {"--restarts", "1"}));
+  const Program spare(job.Node(1, 2, join, settings, {"--restarts", "1", "--spare"}));
+  REQUIRE(spare.WaitForLine("waiting as a spare", kPatience));
+  const Program second(job.Node(1, 2, join, settings, {"--restarts", "1"}));
+  REQUIRE(first.WaitForEnd(kPatience).exit_code == 0);
+  CHECK(spare.WaitForEnd(kPatience).exit_code == 0);
+  CHECK_THAT(spare.Transcript(),
+             Catch::Contains("the job ended without this spare: the job is done"));
+  const Program useless(job.Node(1, 2, join, settings, {"--spare"}));
+  CHECK(useless.WaitForEnd(kPatience).exit_code == 2);
+}
