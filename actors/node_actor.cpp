@@ -138,6 +138,32 @@ void AnswerIfAllKnown(NodePointer self) {
   s.nodes_known.deliver(NodesKnown{s.tensor_addresses});
 }
 
+void OnIntroduced(NodePointer self, const Introduce& other) {
+  NodeState& s = self->state;
+  s.nodes[other.process] = caf::actor_cast<Node>(other.node);
+  if (s.config.trace) s.config.trace->KnowProcess(other.node.node(), other.process);
+  s.tensor_addresses.at(At(other.process)) = other.tensor_address;
+  if (!other.sees_run_directory) s.apart.push_back(other.process);
+  AnswerIfAllKnown(self);
+}
+
+caf::result<NodesKnown> OnAwaitNodes(NodePointer self, const AwaitNodes& await) {
+  NodeState& s = self->state;
+  if (s.failed) return MakeFailure(s.config.abort->failure());
+  s.nodes_known = self->make_response_promise<NodesKnown>();
+  const Introduce me{s.config.self, caf::actor_cast<caf::actor>(self), s.config.tensor_address,
+                     await.sees_run_directory};
+  for (const caf::actor& other : await.others) {
+    self->request(caf::actor_cast<Node>(other), kGreetingTime, me)
+        .then([self](const Introduce& answer) { OnIntroduced(self, answer); },
+              [&s](const caf::error& reason) {
+                if (s.nodes_known.pending()) s.nodes_known.deliver(MakeFailure(FailureOf(reason)));
+              });
+  }
+  AnswerIfAllKnown(self);
+  return s.nodes_known;
+}
+
 caf::result<JobDone> OnRunJob(NodePointer self) {
   NodeState& s = self->state;
   s.job_done = self->make_response_promise<JobDone>();
@@ -171,18 +197,10 @@ Node::behavior_type RunNode(NodePointer self, NodeConfig config) {
       });
   return {
       [self, &s](const Introduce& other) -> Introduce {
-        s.nodes[other.process] = caf::actor_cast<Node>(other.node);
-        if (s.config.trace) s.config.trace->KnowProcess(other.node.node(), other.process);
-        s.tensor_addresses.at(At(other.process)) = other.tensor_address;
-        if (!other.sees_run_directory) s.apart.push_back(other.process);
-        AnswerIfAllKnown(self);
+        OnIntroduced(self, other);
         return {s.config.self, caf::actor_cast<caf::actor>(self), s.config.tensor_address, true};
       },
-      [self, &s](const AwaitNodes&) -> caf::result<NodesKnown> {
-        s.nodes_known = self->make_response_promise<NodesKnown>();
-        AnswerIfAllKnown(self);
-        return s.nodes_known;
-      },
+      [self](const AwaitNodes& await) { return OnAwaitNodes(self, await); },
       [self](const RunJob&) { return OnRunJob(self); },
       [self](const JobFailed& failed) { OnFailed(self, failed.failure); },
       [self, &s](const SaveSoon& save) {

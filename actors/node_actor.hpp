@@ -69,6 +69,9 @@ struct NodeConfig : DeviceTools, JobCourse {
   std::string trace_folder;  ///< of process 0; empty: traces stay in memory
 };
 
+/// Time for the Nodes of other processes to answer while a job starts.
+inline constexpr std::chrono::seconds kGreetingTime{20};
+
 struct NodeState {
   static constexpr const char* name = "node";
 

@@ -6,7 +6,6 @@
 #include <cerrno>
 #include <chrono>
 #include <csignal>
-#include <cstring>
 #include <functional>
 #include <iostream>
 #include <mutex>
@@ -20,14 +19,15 @@
 #include "app/cause.hpp"
 #include "app/child.hpp"
 #include "app/exit_code.hpp"
+#include "app/launched_child.hpp"
 #include "app/resume.hpp"
-#include "layout/text.hpp"
-#include "transport/descriptor.hpp"
 
 namespace troupe {
 namespace {
 
 using Clock = std::chrono::steady_clock;
+using Child = LaunchedChild;
+using Stream = LaunchedChild::Stream;
 
 /// Time for the other children to end after one has failed; kTerminating after SIGTERM.
 constexpr std::chrono::seconds kFollow{6};
@@ -41,76 +41,11 @@ constexpr std::chrono::seconds kReaping{3};
 /// Time for the last lines of children that have ended; another process may hold their stream open.
 constexpr std::chrono::seconds kLastLines{2};
 
-/// Text from a child, split at each `end`.
-struct Stream {
-  Descriptor descriptor;  ///< read end
-  char end = '\n';
-  std::string partial;
-};
-
-struct Child {
-  std::size_t place = 0;  ///< among the processes
-  std::string name;
-  pid_t pid = -1;
-  Stream err;                ///< its standard error
-  Stream causes;             ///< its pipe for causes
-  int times = 0;             ///< that its place was started again
-  std::int64_t started = 0;  ///< in this generation of the job
-  std::int64_t joined = -1;  ///< the latest generation that it has joined
-  bool running = true;
-  bool reported = false;                          ///< it has sent a cause
-  bool replaced = false;                          ///< another was started in its place
-  bool dismissed = false;                         ///< it waits for a job that is done
-  bool killed = false;                            ///< by a signal that the launcher did not send
-  bool stopped = false;                           ///< by a signal at least once; may run again
-  std::chrono::milliseconds longest_stop{0};      ///< see ChildProcess
-  std::optional<Clock::time_point> stopped_at{};  ///< while it is stopped
-  int status = 0;                                 ///< as waitpid returns it
-  std::optional<Clock::time_point> ended_at{};    ///< it has ended and cannot be reaped
-  /// The generation of the job for another process in its place.
-  std::int64_t next_generation() const { return std::max(started, joined + 1); }
-};
-
 /// A cause, and the number of children that reported it.
 struct Cause {
   Failure failure;
   int count = 0;
 };
-
-bool KilledBy(int status, int signal) { return WIFSIGNALED(status) && WTERMSIG(status) == signal; }
-
-bool AsksToEnd(int status) {
-  return KilledBy(status, SIGINT) || KilledBy(status, SIGTERM) || KilledBy(status, SIGHUP);
-}
-
-bool Unread(int status) { return KilledBy(status, SIGPIPE); }
-
-/// The exit code for a child's status. A closed output is not a loss: the user closed it, and a
-/// restart would fail in the same way.
-int CodeOf(int status) {
-  if (WIFEXITED(status)) return WEXITSTATUS(status);
-  return Unread(status) ? kExitFailed : kExitLost;
-}
-
-std::string KilledLine(const Child& child) {
-  if (Unread(child.status)) return "the output of " + child.name + " was closed by its reader";
-  const int signal = WTERMSIG(child.status);
-  return "lost " + child.name + ": killed by signal " + std::to_string(signal) + " (" +
-         strsignal(signal) + ")";
-}
-
-std::string StoppedLine(const Child& child) {
-  return "lost " + child.name + ": stopped by a signal for " + InSeconds(child.longest_stop) +
-         " (process " + std::to_string(child.pid) + ")";
-}
-
-/// Describes the loss of a child that is started again.
-std::string LossLine(const Child& child) {
-  if (child.stopped_at) return StoppedLine(child);
-  return WIFSIGNALED(child.status)
-             ? KilledLine(child)
-             : "lost " + child.name + ": it could not go on after the loss of another process";
-}
 
 void WarnOf(const Child& child, const std::string& problem, const ChildState& state) {
   PrintWarning(child.name + " (process " + std::to_string(child.pid) + ") " + problem + ": " +

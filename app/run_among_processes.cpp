@@ -32,9 +32,6 @@
 namespace troupe {
 namespace {
 
-/// Time for the actors of another process to answer while a job starts.
-constexpr std::chrono::seconds kGreetingTime{20};
-
 /// Delay before a failed connection is reported, so that the watch can report how its process was
 /// lost.
 constexpr std::chrono::milliseconds kPatience{500};
@@ -326,7 +323,7 @@ Vitals SpanningRun::Others() const {
 
 /// Connects the actor systems of all processes, then their data planes.
 void SpanningRun::MeetNodes(Connections& connections, caf::scoped_actor& self, const Node& node) {
-  const auto me = caf::actor_cast<caf::actor>(node);
+  AwaitNodes await{.others = {}, .sees_run_directory = SeesRunDirectory()};
   for (Peer& peer : member_.joined.peers) {
     if (peer.process > member_.self) connections.Accept(std::move(peer.control));
   }
@@ -335,12 +332,11 @@ void SpanningRun::MeetNodes(Connections& connections, caf::scoped_actor& self, c
   };
   for (Peer& peer : member_.joined.peers) {
     if (peer.process > member_.self) continue;
-    const Node other = connections.Connect(std::move(peer.control), kGreetingTime);
-    self->request(other, kGreetingTime,
-                  Introduce{member_.self, me, plane_->address(), SeesRunDirectory()})
-        .receive([&](const Introduce& answer) { caf::anon_send(node, answer); }, fail);
+    await.others.push_back(
+        caf::actor_cast<caf::actor>(connections.Connect(std::move(peer.control), kGreetingTime)));
   }
-  self->request(node, kGreetingTime, AwaitNodes{})
+  // The Node ends this wait when the job fails.
+  self->request(node, 2 * kGreetingTime, await)
       .receive(
           [&](NodesKnown& known) {
             known.tensor_addresses[static_cast<std::size_t>(member_.self)] = plane_->address();

@@ -40,8 +40,13 @@ inline auto Fields(Introduce& x) {
   return std::tie(x.process, x.node, x.tensor_address, x.sees_run_directory);
 }
 
-/// From the process to its Node. Answered when all Nodes have introduced themselves.
-struct AwaitNodes : NoFields {};
+/// From the process to its Node, which introduces itself to `others`. Answered when all Nodes of the
+/// job have introduced themselves, or the job has failed.
+struct AwaitNodes {
+  std::vector<caf::actor> others;  ///< Nodes
+  bool sees_run_directory = true;  ///< as in Introduce
+};
+inline auto Fields(AwaitNodes& x) { return std::tie(x.others, x.sees_run_directory); }
 struct NodesKnown {
   std::vector<std::vector<std::byte>> tensor_addresses;  ///< by process
 };

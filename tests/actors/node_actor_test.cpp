@@ -96,6 +96,24 @@ TEST_CASE_METHOD(NodeFixture, "nodes are known when all have introduced themselv
   CHECK(addresses.at(2) == std::vector<std::byte>{std::byte(12)});
 }
 
+TEST_CASE_METHOD(NodeFixture, "a node introduces itself, and waits no longer than the job lives",
+                 "[actors][node]") {
+  config.self = 1;
+  node = Spawn(RunNode, config);
+  for (const ProcessId other : {0, 2}) others[other] = &AddProbe("n" + std::to_string(other));
+  const bool answered = GENERATE(false, true);
+  const auto known = Ask<NodesKnown>(node, AwaitNodes{{others.at(0)->actor()}, false});
+  CHECK(others.at(0)->Oldest<troupe::Introduce>().process == 1);
+  CHECK_FALSE(others.at(0)->Oldest<troupe::Introduce>().sees_run_directory);
+  if (answered) {
+    Give<troupe::Introduce>(*others.at(0), troupe::Introduce{0, others.at(0)->actor(), {}, true});
+  }
+  CHECK(known->pending());
+  abort->Raise({"lost n2", FailureKind::kLost});
+  Deliver();
+  CHECK(known->errors == std::vector<std::string>{"lost n2"});
+}
+
 TEST_CASE_METHOD(NodeFixture, "devices are made when their own process is ready to run",
                  "[actors][node]") {
   Open(1);

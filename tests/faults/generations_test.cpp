@@ -1,4 +1,4 @@
-// A machine that is lost for good, and a spare that takes its place.
+// Jobs that go on: with a spare in a lost machine's place, or with a process that was held for lost.
 #include "tests/faults/checks.hpp"
 
 using namespace troupe::testing;
@@ -58,4 +58,22 @@ TEST_CASE("a spare that is not needed ends with the job") {
              Catch::Contains("the job ended without this spare: the job is done"));
   const Program useless(job.Node(1, 2, join, settings, {"--spare"}));
   CHECK(useless.WaitForEnd(kPatience).exit_code == 2);
+}
+
+TEST_CASE("a process that was held for lost wakes up and joins again") {
+  const Job job;
+  const std::vector<std::string> settings = {"run.steps=30", "checkpoint.every=2",
+                                             "cluster.dead_after_s=2"};
+  const Program program(job.Train(settings, {"--local", "2", "--restarts", "1"}));
+  REQUIRE(program.WaitForLine("step 5/", kPatience));
+  const auto children = ChildrenOf(program.pid());
+  kill(children.at(1), SIGSTOP);
+  REQUIRE(program.WaitForLine("troupe: lost n1: it is stopped", kPatience));
+  kill(children.at(1), SIGCONT);
+  REQUIRE(program.WaitForLine("resuming after step ", kPatience));
+  CHECK(ChildrenOf(program.pid()) == children);
+  const Ending ending = program.WaitForEnd(kPatience);
+  INFO(program.Transcript());
+  CHECK(ending.exit_code == 0);
+  CHECK(job.Losses().size() == 30);
 }
