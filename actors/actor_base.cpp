@@ -1,8 +1,11 @@
 #include "actors/actor_base.hpp"
 
 #include <algorithm>
+#include <chrono>
+#include <thread>
 
 #include <caf/message.hpp>
+#include <caf/sec.hpp>
 
 namespace troupe {
 
@@ -14,7 +17,21 @@ Failure FailureOf(const caf::error& error) {
   if (context.size() == 1 && context.match_element<std::string>(0)) {
     return context.get_as<std::string>(0);
   }
+  if (IsReceiverGone(error)) return {"an actor of another process is gone", FailureKind::kLost};
   return to_string(error);
+}
+
+bool IsReceiverGone(const caf::error& error) {
+  return error == caf::sec::request_receiver_down || error == caf::sec::remote_linking_failed;
+}
+
+void RaiseFor(const std::shared_ptr<AbortSignal>& abort, const caf::error& reason) {
+  static constexpr std::chrono::milliseconds kPatience{500};
+  if (!IsReceiverGone(reason)) return abort->Raise(FailureOf(reason));
+  std::thread([abort, failure = FailureOf(reason)] {
+    std::this_thread::sleep_for(kPatience);
+    abort->Raise(failure);
+  }).detach();
 }
 
 bool Settle(const caf::response_promise& promise, std::vector<caf::response_promise>& owed) {

@@ -240,11 +240,17 @@ class ActorBase : public Base, public Active {
 template <class Interface, class State>
 using ActorPointer = caf::stateful_actor<State, ActorBase<typename Interface::base>>*;
 
+/// Whether `error` says no more than that the receiver of a request is gone.
+bool IsReceiverGone(const caf::error& error);
+/// Raises the signal with an error that answers a request. If the receiver is gone, its process is
+/// lost: then half a second later, for the watch has a better cause.
+void RaiseFor(const std::shared_ptr<AbortSignal>& abort, const caf::error& reason);
+
 /// Ends the work of an actor of the job with its first failure: raises the abort signal and answers
 /// every request with `reason`.
 template <class Self>
 void Fail(Self* self, const caf::error& reason) {
-  self->state.config.abort->Raise(FailureOf(reason));
+  RaiseFor(self->state.config.abort, reason);
   self->RefuseAll(reason);
 }
 

@@ -30,9 +30,12 @@ void PublishSaved(DirectorPointer self);
 /// device. Then calls `begin`.
 void CopyConstant(DirectorPointer self, const std::function<void()>& begin);
 
-/// Like `Fail`, for an error that answers a request.
+/// Like `Fail`, for an error that answers a request. If the receiver is gone, JobFailed comes.
 inline auto OnError(DirectorPointer self) {
-  return [self](const caf::error& reason) { Fail(self, FailureOf(reason)); };
+  return [self](const caf::error& reason) {
+    if (IsReceiverGone(reason)) return RaiseFor(self->state.config.abort, reason);
+    Fail(self, FailureOf(reason));
+  };
 }
 
 /// Calls `call`. If it throws (a full disk), ends the job and returns false.

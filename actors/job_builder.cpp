@@ -97,6 +97,7 @@ class JobBuilder : public std::enable_shared_from_this<JobBuilder> {
             },
             [me](const caf::error& reason) {
               if (std::exchange(me->failed_, true)) return;
+              if (IsReceiverGone(reason)) return RaiseFor(me->config_.abort, reason);
               me->built_(FailureOf(reason).text);
             });
   }

@@ -60,6 +60,12 @@ caf::result<Answer> OnDisk(NodePointer self, Work work) {
   return promise;
 }
 
+/// Throws an error that answers a request.
+void Throw(const caf::error& reason) {
+  const Failure failure = FailureOf(reason);
+  throw FailureError(failure.text, failure.kind);
+}
+
 /// A file on the machine of another process.
 class FileElsewhere : public ByteSource {
  public:
@@ -83,7 +89,7 @@ class FileElsewhere : public ByteSource {
                 }
                 std::ranges::copy(read.bytes, to);
               },
-              [](const caf::error& reason) { throw std::runtime_error(FailureOf(reason).text); });
+              Throw);
       to += part;
       offset += part;
       count -= part;
@@ -137,9 +143,7 @@ OpenElsewhere OpenerOf(NodePointer self) {
       if (process == own) continue;
       FileFound found;
       me->request(node, caf::infinite, FindFile{path})
-          .receive(
-              [&](const FileFound& answer) { found = answer; },
-              [](const caf::error& reason) { throw std::runtime_error(FailureOf(reason).text); });
+          .receive([&](const FileFound& answer) { found = answer; }, Throw);
       if (found.found) return std::make_shared<FileElsewhere>(system, node, path, found.bytes);
     }
     return nullptr;
