@@ -336,10 +336,9 @@ void Launched::Reap() {
     } else if (code == kExitDone) {
       NoteDone(i);
       continue;
-    } else if (escalations_ > 0 || (child.stopped && !causes_.empty())) {
-      continue;  // a child that the launcher ended is not a cause
-    } else if (code == kExitLost && !child.reported && StartAgain(i)) {
-      continue;
+    } else if (escalations_ > 0 || (child.stopped && !causes_.empty()) ||
+               (code == kExitLost && !child.reported && StartAgain(i))) {
+      continue;  // neither one that the launcher ended is a cause, nor one that is started again
     } else if (WIFSIGNALED(child.status)) {
       child.killed = true;
       Blame(KilledLine(child), code);

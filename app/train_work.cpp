@@ -78,12 +78,11 @@ class TrainWork : public Work {
 
   std::string OpenRunDirectory(const std::string& into) override {
     const RunConfig& run = plan_->config().run;
-    const std::string path = into;  // may be that of the directory which is closed here
-    directory_.emplace(run, resolved_toml_, path);
+    directory_.emplace(run, resolved_toml_, into);
     is_new_ = is_new_ || directory_->is_new();
     Begin(directory_->checkpoint().empty() ? start_ : directory_->checkpoint());
     if (run.epochs && !directory_->checkpoint().empty()) {
-      RequireSteps(path, training_->config().run);
+      RequireSteps(into, training_->config().run);
     }
     return directory_->path();
   }

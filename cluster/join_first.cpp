@@ -172,9 +172,10 @@ void First::Meet(const Roster& roster) {
     std::vector<std::string> unready;
     for (const Guest& guest : guests_) {
       if (!guest.hello) continue;
-      if (!guest.channel.open())
+      if (!guest.channel.open()) {
         Refuse({guest.hello->name + " left while the job was meeting: " + guest.channel.end(),
                 JoinFault::kLeft});
+      }
       if (!guest.ready) unready.push_back(guest.hello->name);
       if (guest.channel.stuck(now) >= kStuckTime) {
         Refuse({guest.hello->name + " (" + guest.from + "): nothing sent to it arrives there, " +
