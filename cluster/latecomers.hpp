@@ -27,17 +27,17 @@ std::string DuplicateLine(const Refusal& refusal, const Hello& second,
 /// Runs on a separate thread until the deadline, Close or the destructor. Then nothing listens.
 class Latecomers {
  public:
-  /// `acceptor` is the meeting's. With `lasting` a second process with the same number is told to
-  /// come again, as the first may have ended. `print` gets a line for each refused process and, at
-  /// the end, the number of refused connections.
+  /// Takes over the meeting's `acceptor`. With `lasting` it asks a process whose number is taken to
+  /// come again; the process that has the number may have ended. `print` gets a line for each refused
+  /// process, for each spare that comes and, at the end, the number of refused connections.
   Latecomers(Acceptor acceptor, Roster roster, Deadline until, bool lasting,
              std::function<void(const std::string& line)> print);
   ~Latecomers();
   Latecomers(const Latecomers&) = delete;
   Latecomers& operator=(const Latecomers&) = delete;
 
-  /// Returns at once, from any thread. `why` is what spares are told if the job has ended; empty: it
-  /// goes on, and they come again.
+  /// Stops listening. Returns at once, from any thread. `why` says how the job has ended, and is sent
+  /// to the spares. It is empty if the job goes on; then spares come again.
   void Close(const std::string& why = "");
 
  private:

@@ -129,7 +129,7 @@ TEST_CASE("of a spare and the process whose place it takes, the one that comes l
   CHECK(outcomes[0].joined->roster.members.at(1).pid == 101);
 }
 
-TEST_CASE("a spare that does not fit the job is told why, and the job meets") {
+TEST_CASE("a spare of another configuration is refused, and the job meets without it") {
   for (const bool met : {false, true}) {
     Meeting meeting(2);
     meeting.Start(0, Lasting);
