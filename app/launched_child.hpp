@@ -39,9 +39,13 @@ struct LaunchedChild {
   std::optional<std::chrono::steady_clock::time_point> stopped_at{};  ///< while it is stopped
   int status = 0;                                                     ///< as waitpid returns it
   std::optional<std::chrono::steady_clock::time_point>
-      ended_at{};  ///< it has ended and cannot be reaped
-  /// The generation of the job for another process in its place.
-  std::int64_t next_generation() const { return std::max(started, joined + 1); }
+      ended_at{};      ///< it has ended and cannot be reaped
+  bool leads = false;  ///< process 0 of the job
+  /// The generation of the job for another process in its place. For process 0 never the first: the job
+  /// may have met just before process 0 was lost; the others then continue that run.
+  std::int64_t next_generation() const {
+    return std::max({std::int64_t{leads ? 1 : 0}, started, joined + 1});
+  }
 };
 
 // Of a status, as waitpid returns it.

@@ -188,6 +188,7 @@ void Launched::Start(std::size_t place, std::int64_t generation) {
   child.started = generation;
   child.name = process.name;
   child.longest_stop = process.longest_stop;
+  child.leads = process.leads;
   child.pid = started.pid;
   child.err.descriptor = std::move(started.err);
   child.causes.descriptor = std::move(started.causes);

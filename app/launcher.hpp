@@ -21,6 +21,7 @@ struct ChildProcess {
   /// A child that a signal stops for longer is lost. Longer than processes that have met take to
   /// find a stopped one. 0: no bound.
   std::chrono::milliseconds longest_stop{0};
+  bool leads = false;  ///< process 0 of the job
 };
 
 /// Descriptors that a child inherits; kCausePipe has the number between them.
