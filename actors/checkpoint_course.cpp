@@ -4,6 +4,17 @@
 
 namespace troupe {
 
+void CheckpointCourse::Resume(std::int64_t step, bool is_on_disk) {
+  latest_step_ = steps_done_ = step;
+  if (is_on_disk) {
+    saved_step_ = step;
+    return;
+  }
+  is_owed_ = terms_.writes;
+  is_decided_ = !terms_.writes;
+  holds_ = terms_.writes && !terms_.async;
+}
+
 void CheckpointCourse::OnBegin(const Round& round) {
   if (!round.train) return;
   latest_step_ = round.step + 1;

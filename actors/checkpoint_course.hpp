@@ -32,6 +32,8 @@ class CheckpointCourse {
 
   explicit CheckpointCourse(const CheckpointTerms& terms = {}) : terms_(terms) {}
 
+  /// The job goes on after `step`. If that state is not on a disk, a checkpoint of it is due.
+  void Resume(std::int64_t step, bool is_on_disk);
   /// The first round is about to begin.
   void Start(std::int64_t now_ns) { stored_ns_ = now_ns; }
   /// The user wants one soon.

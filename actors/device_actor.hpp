@@ -13,7 +13,8 @@
 //                     in the order of their arrival, across lanes: members of groups meet in it
 //   offload, restore  the copies run while the device goes on with its commands; a shard's begin
 //   and copy          when those before have run
-//   save              of what was copied: written by the process's writer thread
+//   save              of what was copied: by the process's writer thread, or its memory writer
+//                     for memory
 //
 // In virtual time it computes at once and answers when the work's stated time is over; copies take
 // their stated time one after the other, concurrently with the device's other work.
@@ -21,8 +22,8 @@
 // It never decides. A command that throws raises the job's abort signal with one line that names
 // shard, pass and reason: ranks that wait for this one in a collective must wake up.
 //
-// device_actor.cpp runs commands; device_work.cpp names them, records them and fetches their
-// tensors.
+// device_actor.cpp runs commands, device_state.cpp those that move state; device_work.cpp names them,
+// records them and fetches their tensors.
 #pragma once
 
 #include <array>
@@ -42,6 +43,7 @@
 #include "messages/device.hpp"
 #include "messages/disk.hpp"
 #include "modules/groups.hpp"
+#include "modules/held_files.hpp"
 #include "modules/memory_meter.hpp"
 #include "modules/task_thread.hpp"
 #include "modules/work_queue.hpp"
@@ -85,11 +87,13 @@ struct DeviceTools {
   WorkQueueFactory make_queue;         ///< empty: programs do their work before they return
   DeviceGroupMaker make_group;         ///< with a queue: makes the groups of its collectives
   ShardStorage storage;
-  bool copies = false;                   ///< its programs will copy their state
-  std::string disk;                      ///< StoredShard::disk of what this process writes
-  OpenElsewhere open_elsewhere;          ///< for loading; empty: no other process has files
-  std::shared_ptr<TaskThread> writer;    ///< saves copies; null: they are saved at once
-  std::shared_ptr<TensorStore> tensors;  ///< fetches the tensors of commands
+  bool copies = false;                        ///< its programs will copy their state
+  std::string disk;                           ///< StoredShard::disk of what this process writes
+  OpenElsewhere open_elsewhere;               ///< for loading; empty: no other process has files
+  std::shared_ptr<TaskThread> writer;         ///< saves copies; null: they are saved at once
+  std::shared_ptr<HeldFiles> held;            ///< checkpoints in memory; null: there are none
+  std::shared_ptr<TaskThread> memory_writer;  ///< makes its files; null: they are made at once
+  std::shared_ptr<TensorStore> tensors;       ///< fetches the tensors of commands
   std::shared_ptr<AbortSignal> abort;
   std::shared_ptr<MessageTrace> trace;  ///< records its messages and work; may be null
   std::shared_ptr<MemoryMeter> memory;  ///< recorded with its work; may be null (virtual time)

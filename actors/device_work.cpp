@@ -35,7 +35,8 @@ constexpr std::array<WorkWords, kNumWorkKinds + 1> kWords = {{{"work", nullptr},
                                                               {"wait for activations", nullptr},
                                                               {"snapshot", nullptr},
                                                               {"checkpoint", nullptr},
-                                                              {"wait for snapshot", nullptr}}};
+                                                              {"wait for snapshot", nullptr},
+                                                              {"mirror", nullptr}}};
 
 const WorkWords& WordsOf(WorkKind kind) { return kWords.at(static_cast<std::size_t>(kind)); }
 

@@ -64,6 +64,7 @@ void Complete(DirectorPointer self, std::int64_t number) {
   if (!Try(self, [&] { s.config.observer->OnRound(done.result); })) return;
   s.course.OnComplete(done.result.round, now);
   PublishSaved(self);
+  CompleteMirror(self);
   PumpDirector(self);
 }
 
@@ -108,13 +109,22 @@ void CheckComplete(DirectorPointer self, std::int64_t number) {
               {TensorKind::kSecondMoment, TensorKind::kFirstMoment, TensorKind::kParameter});
 }
 
-/// Sends Update `u` the norms of the others.
-void Apply(DirectorPointer self, std::int64_t number, std::size_t u) {
+}  // namespace
+
+void Apply(DirectorPointer self, std::int64_t number, std::size_t u, std::int64_t since_ns) {
   DirectorState& s = self->state;
+  const std::int64_t now_ns = NowNs();
   OpenRound& open = s.open.at(number);
+  if (!s.mirrors.MayUpdate(open.result.round.step + 1)) {
+    s.held_back.push_back({number, u, since_ns == 0 ? now_ns : since_ns});
+    return;
+  }
   if (!open.applied.insert(u).second) return;
-  self->request(s.config.updates[u], caf::infinite,
-                ApplyUpdate{number, open.squared_norms, s.config.optimizer.clip_norm})
+  const ApplyUpdate apply{.round = number,
+                          .squared_norms = open.squared_norms,
+                          .clip_norm = s.config.optimizer.clip_norm,
+                          .held_ns = since_ns == 0 ? 0 : now_ns - since_ns};
+  self->request(s.config.updates[u], caf::infinite, apply)
       .then(
           [self, u, number](const UpdateDone& done) {
             OpenRound& updated = self->state.open.at(number);
@@ -124,6 +134,8 @@ void Apply(DirectorPointer self, std::int64_t number, std::size_t u) {
           },
           OnError(self));
 }
+
+namespace {
 
 void ApplyAll(DirectorPointer self, std::int64_t number) {
   for (std::size_t u = 0; u < self->state.config.updates.size(); ++u) Apply(self, number, u);
@@ -174,7 +186,7 @@ void BeginUpdates(DirectorPointer self, const Round& round) {
   begin.round = round.number;
   begin.step = {round.step + 1, 1.0,
                 ScheduleFactor(s.config.optimizer, round.step, s.config.steps)};
-  begin.wait = s.config.optimizer.clip_norm > 0.0 || s.config.inspect;
+  begin.wait = s.config.optimizer.clip_norm > 0.0 || s.config.inspect || s.mirrors.mirrors();
   for (std::size_t u = 0; u < s.config.updates.size(); ++u) {
     begin.place = static_cast<int>(u);
     self->request(s.config.updates[u], caf::infinite, begin)
@@ -220,6 +232,8 @@ void Begin(DirectorPointer self, Round round) {
   for (const Phase& phase : s.config.phases) self->send(phase, RoundBegin{round});
   for (const Feed& feed : s.config.feeds) self->send(feed, RoundBegin{round});
   s.course.OnBegin(round);
+  s.mirrors.OnBegin(round);
+  Mirror(self);
   if (round.train) BeginUpdates(self, round);
   for (std::size_t i = 0; i < s.config.stages.size(); ++i) {
     self->request(s.config.stages[i], caf::infinite, RoundBegin{round})
@@ -239,7 +253,7 @@ void Begin(DirectorPointer self, Round round) {
 /// All rounds are complete: hands out the final parameters, then answers RunJob.
 void Finish(DirectorPointer self) {
   DirectorState& s = self->state;
-  if (s.course.is_saving() || s.finishing) return;
+  if (s.course.is_saving() || s.mirrors.is_under_way() || s.finishing) return;
   if (s.course.IsMissingAtEnd(s.stopped_early)) {
     return SaveAlone(self, [self] { Finish(self); });
   }
@@ -300,7 +314,10 @@ void Start(DirectorPointer self) {
   const auto then = [self, begin, &checkpoints](const std::vector<ShardLoaded>& answers) {
     std::vector<LoadedShard> shards;
     for (const ShardLoaded& answer : answers) shards.push_back(answer.loaded);
-    if (checkpoints.loaded && !Try(self, [&] { checkpoints.loaded(shards); })) return;
+    if (checkpoints.loaded &&
+        !Try(self, [&] { checkpoints.loaded(shards, self->state.config.open_elsewhere); })) {
+      return;
+    }
     CopyConstant(self, begin);
   };
   AskShards<ShardLoaded>(self, LoadShard{0, checkpoints.resume}, then);
@@ -314,6 +331,8 @@ Director::behavior_type RunDirector(DirectorPointer self, DirectorConfig config)
                                          .async = checkpoints.async,
                                          .every = checkpoints.every,
                                          .every_ns = checkpoints.every_ns});
+  self->state.course.Resume(checkpoints.step, !checkpoints.resume.in_memory);
+  self->state.mirrors = MirrorCourse(config.holders.empty() ? 0 : checkpoints.mirror_every);
   self->state.config = std::move(config);
   return {
       [self](const RunJob&) -> caf::result<JobDone> {

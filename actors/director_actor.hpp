@@ -6,19 +6,22 @@
 //   sends     RoundBegin to phases, feeds and stages; a stage's answer is its StageReport
 //             UpdateRound to every update in a training round; the answer is its SquaredNorm
 //             ApplyUpdate with the squared norms of the others; the answer is UpdateDone
-//             SaveState, if a checkpoint of the round begun last is due; the answer is
-//             StateSaved. Shards without an update get CopyState when the job begins, and
-//             SaveShard instead
+//             SaveState, if a checkpoint or a mirror of a round is due; the answer is StateSaved.
+//             Shards without an update get CopyState when the job begins, and SaveShard instead
 //             PublishManifest to the other disks of the job, then to that of process 0
+//             HoldMirror, then CompleteHeld, to Nodes
 //
 //   begin r      when fewer than `rounds_ahead` + 1 rounds are open
 //   apply        to the last update when all other squared norms of r have arrived, to the others
 //                when its own has, too: the latest update waits for no other
+//                not while mirror_course.hpp holds it back
+//   mirror       when mirror_course.hpp says so. Complete when all processes hold it
 //   checkpoint   when checkpoint_course.hpp says so. Complete when all shards are written
 //     the last   when the user ends the job: when all rounds are complete
 //   complete r   when all stage reports (and, training, all UpdateDone) of r have arrived
 //
-// Without clipping no update waits for the Director, so rounds overlap without a job-wide barrier.
+// Without clipping and mirrors no update waits for the Director, so rounds overlap without a job-wide
+// barrier.
 #pragma once
 
 #include <cstdint>
@@ -33,10 +36,12 @@
 #include "actors/actor_base.hpp"
 #include "actors/checkpoint_course.hpp"
 #include "actors/job_course.hpp"
+#include "actors/mirror_course.hpp"
 #include "configs/config.hpp"
 #include "messages/device.hpp"
 #include "messages/disk.hpp"
 #include "messages/round.hpp"
+#include "plan/mirrors.hpp"
 
 namespace troupe {
 
@@ -50,8 +55,11 @@ struct DirectorConfig : JobCourse {
   std::vector<std::pair<LockStep, std::vector<std::pair<int, int>>>> shards;
   /// Those of them that no update changes.
   std::vector<std::pair<LockStep, std::vector<std::pair<int, int>>>> constant_shards;
-  ManifestDisk disk;                         ///< with the run directory
-  std::vector<ManifestDisk> apart;           ///< of machines that do not see it
+  ManifestDisk disk;                ///< with the run directory
+  std::vector<ManifestDisk> apart;  ///< of machines that do not see it
+  std::vector<Holder> holders;      ///< by process; empty: none mirrors another
+  std::vector<MirrorOf> mirrors;
+  OpenElsewhere open_elsewhere;              ///< files on other machines; empty: there are none
   std::map<caf::actor_addr, ActorId> names;  ///< of the actors it sends requests to, for errors
   OptimizerConfig optimizer;
   std::int64_t steps = 0;  ///< of the whole run, for the learning-rate schedule
@@ -79,9 +87,14 @@ struct DirectorState {
   /// A checkpoint that is written while rounds run.
   struct Saving {
     SaveOrder order;
-    std::size_t missing = 0;                            ///< answers
-    std::map<std::pair<int, int>, StoredShard> shards;  ///< by rank and stage
-    bool is_publishing = false;  ///< all is written, and its manifest is being written
+    std::optional<std::vector<SavedShard>> shards = {};  ///< once all are written
+    bool is_publishing = false;                          ///< its manifest is being written
+  };
+  /// An ApplyUpdate that a mirror holds back.
+  struct HeldBack {
+    std::int64_t round = 0;
+    std::size_t update = 0;
+    std::int64_t since_ns = 0;
   };
 
   DirectorConfig config;
@@ -93,6 +106,14 @@ struct DirectorState {
   std::size_t publishing = 0;  ///< other disks that do not have the manifest yet
   CheckpointCourse course;
   std::optional<Saving> saving;
+  MirrorCourse mirrors;
+  std::vector<HeldBack> held_back;
+  /// The state under way, once all processes hold it.
+  struct Mirrored {
+    SaveOrder order;
+    std::vector<SavedShard> shards;
+  };
+  std::optional<Mirrored> mirrored;
   bool stopped_early = false;     ///< StopSoon has come
   std::int64_t completed_ns = 0;  ///< when the latest round was complete
   Promise<JobDone> done;          ///< the answer to RunJob

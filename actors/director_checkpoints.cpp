@@ -1,5 +1,8 @@
 // The checkpoints of a job: when they are due is decided in checkpoint_course.hpp.
 #include <chrono>
+#include <functional>
+#include <map>
+#include <memory>
 #include <optional>
 #include <utility>
 
@@ -66,27 +69,6 @@ std::optional<SaveOrder> OrderOf(DirectorPointer self, std::int64_t step) {
   return order;
 }
 
-/// Some shards of the checkpoint under way are written.
-void OnSaved(DirectorPointer self, const std::vector<SavedShard>& shards) {
-  DirectorState::Saving& saving = *self->state.saving;
-  for (const SavedShard& shard : shards) saving.shards[{shard.rank, shard.stage}] = shard.stored;
-  --saving.missing;
-  PublishSaved(self);
-}
-
-/// Writes the copies of shards that never change, which were made when the job began.
-void SaveConstant(DirectorPointer self, const LockStep& devices,
-                  const std::vector<std::pair<int, int>>& shards, const SaveShard& save) {
-  const auto saved = [self, shards](const FromSet<ShardStored>& stored) {
-    std::vector<SavedShard> all;
-    for (std::size_t i = 0; i < shards.size(); ++i) {
-      all.push_back({shards[i].first, shards[i].second, stored.parts[i].stored});
-    }
-    OnSaved(self, all);
-  };
-  self->request(devices, caf::infinite, ForShards(shards, save)).then(saved, OnError(self));
-}
-
 /// Tells the user that a checkpoint is due although another is still being written.
 void NoteLate(DirectorPointer self, std::int64_t now_ns) {
   const DirectorState& s = self->state;
@@ -101,15 +83,50 @@ void NoteLate(DirectorPointer self, std::int64_t now_ns) {
 
 }  // namespace
 
+void SaveCopies(DirectorPointer self, std::int64_t round, const SaveOrder& order,
+                std::function<void(std::vector<SavedShard> shards)> then) {
+  const DirectorConfig& config = self->state.config;
+  struct Gather {
+    std::size_t missing = 0;
+    std::map<std::pair<int, int>, StoredShard> shards;  ///< by rank and stage
+  };
+  const auto gather = std::make_shared<Gather>();
+  gather->missing = config.updates.size() + config.constant_shards.size();
+  const auto arrived = [gather, then = std::move(then)] {
+    if (--gather->missing > 0) return;
+    std::vector<SavedShard> all;
+    for (auto& [place, stored] : gather->shards) {
+      all.push_back({place.first, place.second, std::move(stored)});
+    }
+    then(std::move(all));
+  };
+  const auto on_saved = [gather, arrived](const StateSaved& saved) {
+    for (const SavedShard& shard : saved.shards) {
+      gather->shards[{shard.rank, shard.stage}] = shard.stored;
+    }
+    arrived();
+  };
+  for (const Update& update : config.updates) {
+    self->request(update, caf::infinite, SaveState{round, order}).then(on_saved, OnError(self));
+  }
+  // The copies of shards that never change were made when the job began.
+  const SaveShard save{.order = order, .round = round + 1, .copied = true};
+  for (const auto& [devices, shards] : config.constant_shards) {
+    const auto stored = [gather, arrived, places = shards](const FromSet<ShardStored>& answer) {
+      for (std::size_t i = 0; i < answer.parts.size(); ++i) {
+        gather->shards[places[i]] = answer.parts[i].stored;
+      }
+      arrived();
+    };
+    self->request(devices, caf::infinite, ForShards(shards, save)).then(stored, OnError(self));
+  }
+}
+
 void PublishSaved(DirectorPointer self) {
   DirectorState& s = self->state;
-  if (!s.saving || s.saving->missing > 0 || s.course.steps_done() < s.saving->order.step) return;
+  if (!s.saving || !s.saving->shards || s.course.steps_done() < s.saving->order.step) return;
   if (std::exchange(s.saving->is_publishing, true)) return;
-  std::vector<SavedShard> all;
-  for (auto& [place, stored] : s.saving->shards) {
-    all.push_back({place.first, place.second, std::move(stored)});
-  }
-  Publish(self, s.saving->order, all, [self, &s] {
+  Publish(self, s.saving->order, *s.saving->shards, [self, &s] {
     s.saving.reset();
     PumpDirector(self);
   });
@@ -138,22 +155,17 @@ void SaveBeside(DirectorPointer self) {
   const auto order = OrderOf(self, s.course.latest_step());
   if (!order) return;
   s.course.OnSaving(order->step, now_ns);
-  s.saving = {.order = *order,
-              .missing = s.config.updates.size() + s.config.constant_shards.size(),
-              .shards = {}};
-  const std::int64_t round = s.next_round - 1;
-  for (const Update& update : s.config.updates) {
-    self->request(update, caf::infinite, SaveState{round, *order})
-        .then([self](const StateSaved& saved) { OnSaved(self, saved.shards); }, OnError(self));
-  }
-  for (const auto& [devices, shards] : s.config.constant_shards) {
-    SaveConstant(self, devices, shards, {.order = *order, .round = round + 1, .copied = true});
-  }
+  s.saving = {.order = *order};
+  SaveCopies(self, s.next_round - 1, *order, [self, &s](std::vector<SavedShard> shards) {
+    s.saving->shards = std::move(shards);
+    PublishSaved(self);
+  });
 }
 
 void CopyConstant(DirectorPointer self, const std::function<void()>& begin) {
   const DirectorConfig& config = self->state.config;
-  const bool copies = config.checkpoints.async && config.checkpoints.folder;
+  const bool copies =
+      (config.checkpoints.async && config.checkpoints.folder) || self->state.mirrors.mirrors();
   if (!copies || config.constant_shards.empty()) return begin();
   const auto missing = std::make_shared<std::size_t>(config.constant_shards.size());
   for (const auto& [devices, shards] : config.constant_shards) {

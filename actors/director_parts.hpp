@@ -1,4 +1,5 @@
-// Shared by the parts of the Director: director_actor.cpp (its rounds) and director_checkpoints.cpp.
+// Shared by the parts of the Director: director_actor.cpp (its rounds), director_checkpoints.cpp and
+// director_mirrors.cpp.
 #pragma once
 
 #include <functional>
@@ -17,7 +18,24 @@ void Fail(DirectorPointer self, const Failure& failure);
 /// Begins rounds while there is room.
 void PumpDirector(DirectorPointer self);
 
+/// Sends Update `update` the norms of the others, unless a mirror holds it back. It is held back since
+/// `since_ns`; 0: it was not.
+void Apply(DirectorPointer self, std::int64_t round, std::size_t update, std::int64_t since_ns = 0);
+
+// director_mirrors.cpp
+
+/// Begins the mirror that is due, if there is one.
+void Mirror(DirectorPointer self);
+/// Once all processes hold the state under way, and its step is reported: each drops the state before,
+/// and updates that waited go on.
+void CompleteMirror(DirectorPointer self);
+
 // director_checkpoints.cpp
+
+/// Every shard stores its state after round `round` as `order` says, while later rounds run. Then calls
+/// `then` with all of them, in the order of rank and stage.
+void SaveCopies(DirectorPointer self, std::int64_t round, const SaveOrder& order,
+                std::function<void(std::vector<SavedShard> shards)> then);
 
 /// Asynchronous: begins the checkpoint of the round that was begun last, if one is due. No later one
 /// has begun: it would change the state.

@@ -320,6 +320,13 @@ class JobBuilder : public std::enable_shared_from_this<JobBuilder> {
       if (!machines.insert(config_.processes->Of(process).node).second) continue;
       config.apart.emplace_back(self_->state.nodes.at(process));
     }
+    if (config_.held) {
+      for (const auto& process : config_.processes->processes()) {
+        config.holders.emplace_back(self_->state.nodes.at(process.process));
+      }
+      config.mirrors = PlanMirrors(*config_.processes, plan_.config().checkpoint.replicas);
+    }
+    config.open_elsewhere = OpenerOf(self_);
     config.optimizer = plan_.config().optimizer;
     config.steps = plan_.config().run.steps;
     config.source = config_.source;

@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "files/byte_source.hpp"
 #include "modules/stage_program.hpp"
 #include "modules/stored_state.hpp"
 #include "modules/tensor_pieces.hpp"
@@ -74,6 +75,7 @@ struct Checkpoints {
   bool async = false;         ///< written while the run goes on
   std::string run_directory;  ///< on process 0's disk; others may have the same path on theirs
   LoadOrder resume;           ///< what to start from; its folder is empty: the initial values
+  std::int64_t step = 0;      ///< training steps done then
   std::function<std::string(std::int64_t steps)>
       folder;  ///< of a new one; empty: write no checkpoints
   /// Returns the text of the manifest of a checkpoint whose shards are written.
@@ -81,8 +83,13 @@ struct Checkpoints {
   /// Returns the steps of the complete checkpoints on this disk.
   std::function<std::vector<std::int64_t>()> steps;
   std::function<void(std::int64_t steps)> completed;  ///< called when it is one
-  /// Called when all shards have read what they resume from. May be empty.
-  std::function<void(const std::vector<LoadedShard>& shards)> loaded;
+  /// Called when all shards have read what they resume from; files that are not here are opened by
+  /// `elsewhere`. May be empty.
+  std::function<void(const std::vector<LoadedShard>& shards, const OpenElsewhere& elsewhere)>
+      loaded;
+  std::int64_t mirror_every = 0;  ///< training steps between mirrors in memory; 0: there are none
+  /// The folder of the state after `steps` in memory (HeldFiles).
+  std::function<std::string(std::int64_t steps)> held_folder;
 };
 
 /// The course of a job, which process 0 decides.

@@ -237,6 +237,12 @@ Node::behavior_type RunNode(NodePointer self, NodeConfig config) {
       [self](const FindFile& find) { return FindOnDisk(self, find); },
       [self](const ReadFile& read) { return ReadOnDisk(self, read); },
       [self](const PublishManifest& publish) { return PublishOnDisk(self, publish); },
+      [self](const HoldMirror& hold) { return HoldMirrorOf(self, hold); },
+      [self](const GiveFiles& give) { return GiveHeld(self, give); },
+      [&s](const CompleteHeld& complete) {
+        s.config.held->Complete(complete.folder, complete.manifest);
+        return HeldCompleted{};
+      },
       [&s](const DiskWorkEnded& ended) {
         const auto work = s.disk_work.extract(ended.number);
         if (!work.empty()) work.mapped()();

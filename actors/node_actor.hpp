@@ -15,7 +15,10 @@
 //             EndActors    from process 0; answers ActorsEnded
 //             FindFile, ReadFile  from a device of another process: files of checkpoints
 //             PublishManifest  from the Director: writes the manifest of a checkpoint on this disk
-//             DiskWorkEnded  from its own writer thread: answers one of these three
+//             HoldMirror   from the Director: fetches the files that another process holds in memory
+//             GiveFiles    from another Node: answers those of this process
+//             CompleteHeld  from the Director: they are a checkpoint, and the one before is dropped
+//             DiskWorkEnded  from another thread: answers one of these
 //   sends     JobFailed to all other Nodes, EndActors from process 0, exit messages to its actors
 //
 // An actor that ends without being asked to fails the job, which names it. The Node alone owns the
@@ -24,7 +27,7 @@
 // cause.
 //
 // node_actor.cpp starts and ends the job; node_waits.cpp reports the waits of its actors; node_disk.cpp
-// reads and writes files for other processes.
+// reads and writes files for other processes; node_mirrors.cpp holds theirs in memory.
 #pragma once
 
 #include <cstddef>
@@ -113,6 +116,11 @@ caf::result<FileRead> ReadOnDisk(NodePointer self, const ReadFile& read);
 caf::result<ManifestPublished> PublishOnDisk(NodePointer self, const PublishManifest& publish);
 /// For the devices of this process, which may block. Empty in a job of one process.
 OpenElsewhere OpenerOf(NodePointer self);
+
+// node_mirrors.cpp, for node_actor.cpp.
+
+caf::result<MirrorHeld> HoldMirrorOf(NodePointer self, const HoldMirror& hold);
+FilesGiven GiveHeld(NodePointer self, const GiveFiles& give);
 
 // node_waits.cpp, for node_actor.cpp.
 

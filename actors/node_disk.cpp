@@ -16,12 +16,15 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// A peer gets files of checkpoints, and no others. Throws std::runtime_error.
-void RequireInCheckpoint(const std::string& path) {
+bool IsInCheckpoint(const std::string& path) {
   const fs::path normal = fs::path(path).lexically_normal();
   const fs::path checkpoints = normal.parent_path().parent_path();
-  if (normal.is_absolute() && checkpoints.filename() == "checkpoints") return;
-  throw std::runtime_error(path + ": not a file of a checkpoint");
+  return normal.is_absolute() && checkpoints.filename() == "checkpoints";
+}
+
+/// A peer gets files of checkpoints, and no others. Throws std::runtime_error.
+void RequireInCheckpoint(const std::string& path) {
+  if (!IsInCheckpoint(path)) throw std::runtime_error(path + ": not a file of a checkpoint");
 }
 
 /// Does `work` on the writer's thread, if there is one: the Node must go on meanwhile.
@@ -103,11 +106,18 @@ class FileElsewhere : public ByteSource {
   std::uint64_t size_;
 };
 
+/// Null: this process does not hold it.
+std::shared_ptr<const ByteSource> OpenHeld(NodePointer self, const std::string& path) {
+  const auto& held = self->state.config.held;
+  return held ? held->Open(path) : nullptr;
+}
+
 }  // namespace
 
 caf::result<FileFound> FindOnDisk(NodePointer self, const FindFile& find) {
+  if (const auto held = OpenHeld(self, find.path)) return FileFound{true, held->size()};
+  if (!IsInCheckpoint(find.path)) return FileFound{};
   return OnDisk<FileFound>(self, [path = find.path] {
-    RequireInCheckpoint(path);
     std::error_code unknown;
     if (!fs::is_regular_file(path, unknown)) return FileFound{};
     return FileFound{true, OpenFile(path)->size()};
@@ -115,19 +125,23 @@ caf::result<FileFound> FindOnDisk(NodePointer self, const FindFile& find) {
 }
 
 caf::result<FileRead> ReadOnDisk(NodePointer self, const ReadFile& read) {
-  return OnDisk<FileRead>(self, [read] {
-    RequireInCheckpoint(read.path);
+  const auto part_of = [read](const ByteSource& file) {
     FileRead part;
     part.bytes.resize(std::min(read.bytes, kMostOfFile));
-    OpenFile(read.path)->Read(read.offset, part.bytes.data(), part.bytes.size());
+    file.Read(read.offset, part.bytes.data(), part.bytes.size());
     return part;
+  };
+  if (const auto held = OpenHeld(self, read.path)) return part_of(*held);
+  return OnDisk<FileRead>(self, [read, part_of] {
+    RequireInCheckpoint(read.path);
+    return part_of(*OpenFile(read.path));
   });
 }
 
 caf::result<ManifestPublished> PublishOnDisk(NodePointer self, const PublishManifest& publish) {
   return OnDisk<ManifestPublished>(
       self, [publish, write = self->state.config.storage.publish, disk = self->state.config.disk] {
-        RequireInCheckpoint(publish.folder + "/manifest.json");
+        RequireInCheckpoint(publish.folder + "/" + kManifestName);
         write(publish, disk);
         return ManifestPublished{};
       });
@@ -136,8 +150,9 @@ caf::result<ManifestPublished> PublishOnDisk(NodePointer self, const PublishMani
 OpenElsewhere OpenerOf(NodePointer self) {
   const NodeState& s = self->state;
   if (s.nodes.size() < 2) return {};
-  return [&system = self->system(), own = s.config.self,
+  return [&system = self->system(), own = s.config.self, held = s.config.held,
           nodes = s.nodes](const std::string& path) -> std::shared_ptr<const ByteSource> {
+    if (auto file = held ? held->Open(path) : nullptr) return file;
     caf::scoped_actor me{system};
     for (const auto& [process, node] : nodes) {
       if (process == own) continue;

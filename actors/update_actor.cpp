@@ -1,5 +1,6 @@
 #include "actors/update_actor.hpp"
 
+#include <algorithm>
 #include <cmath>
 
 #include "modules/gradient_clip.hpp"
@@ -55,13 +56,11 @@ std::optional<double> Coefficient(const UpdateState& s) {
   return std::isfinite(clip.norm) ? std::optional(clip.coefficient) : std::nullopt;
 }
 
-/// Every shard copies its state, and then writes the copy.
-void Save(UpdatePointer self) {
+/// Every shard stores the copy of its state.
+void SaveCopy(UpdatePointer self, const UpdateState::Saving& saving) {
   UpdateState& s = self->state;
-  const auto [order, promise] = s.saving.extract(s.stepped_round).mapped();
-  s.copying = true;
-  const std::int64_t next = s.stepped_round + 1;
-  const auto saved = [&s, promise = promise](const FromSet<ShardStored>& stored) mutable {
+  const SaveShard save{.order = saving.order, .round = s.copied_round + 1, .copied = true};
+  const auto saved = [&s, promise = saving.promise](const FromSet<ShardStored>& stored) mutable {
     StateSaved all;
     for (std::size_t i = 0; i < stored.parts.size(); ++i) {
       const auto& [rank, stage] = s.config.shards[i];
@@ -69,12 +68,23 @@ void Save(UpdatePointer self) {
     }
     promise.deliver(std::move(all));
   };
-  const CopyState copy{.step = order.step, .round = next};
-  const SaveShard save{.order = order, .round = next, .copied = true};
+  Ask(self, s.config.devices, ForShards(s.config.shards, save), saved);
+}
+
+/// Every shard copies its state, unless it has, and stores the copy.
+void Save(UpdatePointer self) {
+  UpdateState& s = self->state;
+  if (s.copied_round == s.stepped_round) {
+    while (auto next = s.saving.extract(s.stepped_round)) SaveCopy(self, next.mapped());
+    return;
+  }
+  s.copying = true;
+  const CopyState copy{.step = s.saving.find(s.stepped_round)->second.order.step,
+                       .round = s.stepped_round + 1};
   Ask(self, s.config.devices, ForShards(s.config.shards, copy),
-      [self, &s, save, saved](const FromSet<StateCopied>&) {
+      [self, &s](const FromSet<StateCopied>&) {
         s.copying = false;
-        Ask(self, s.config.devices, ForShards(s.config.shards, save), saved);
+        s.copied_round = s.stepped_round;
         Pump(self);
       });
 }
@@ -86,6 +96,11 @@ void Step(UpdatePointer self, double coefficient) {
   update.step.clip_coefficient = coefficient;
   const std::int64_t held_since_ns = std::exchange(s.held_since_ns, 0);
   if (held_since_ns != 0) update.held_ns = NowNs() - held_since_ns;
+  // The later of two that held it back ends now.
+  const auto apply = s.applying.find(s.round->round);
+  if (apply != s.applying.end()) {
+    update.held_ns = std::max(update.held_ns, apply->second.apply.held_ns);
+  }
   SendToShards<ParametersUpdated>(self, update, [&s](const FromSet<ParametersUpdated>&) {
     s.progress = Progress::kStepped;
     s.stepped_round = s.round->round;
@@ -98,7 +113,7 @@ void Step(UpdatePointer self, double coefficient) {
 /// The table in the header. The only place that starts work.
 void Pump(UpdatePointer self) {
   UpdateState& s = self->state;
-  if (s.saving.contains(s.stepped_round)) Save(self);
+  if (!s.copying && s.saving.contains(s.stepped_round)) Save(self);
   if (s.progress == Progress::kStepped && s.applying.contains(s.round->round)) {
     auto done = s.applying.extract(s.round->round);
     done.mapped().promise.deliver(UpdateDone{s.round->round, s.busy_ns});
@@ -168,8 +183,16 @@ Update::behavior_type RunUpdate(UpdatePointer self, UpdateConfig config) {
         return promise;
       },
       [self, &s](const SaveState& save) -> caf::result<StateSaved> {
+        const bool is_changing = s.progress == Progress::kStepping &&
+                                 save.round == s.stepped_round && save.round != s.copied_round;
+        if (save.round < s.stepped_round || is_changing) {
+          auto late = MakeFailure(s.config.name + ": the state after round " +
+                                  std::to_string(save.round) + " is gone");
+          Fail(self, late);
+          return late;
+        }
         auto promise = self->make_response_promise<StateSaved>();
-        s.saving[save.round] = {save.order, promise};
+        s.saving.emplace(save.round, UpdateState::Saving{save.order, promise});
         Pump(self);
         return promise;
       },

@@ -3,15 +3,16 @@
 //             BackwardsDone{r}  from each stage replica; answers Updated when parameters stepped
 //             ApplyUpdate{r}    from the Director, the norms of the others; answers UpdateDone when
 //                               parameters stepped
-//             SaveState{r}      from the Director, before the next UpdateRound; answers StateSaved
-//                               when the state after that step is written
+//             SaveState{r}      from the Director, before the next step can begin; answers
+//                               StateSaved when the state after step r is stored
 //   sends     ReduceGradients, then UpdateParameters, to every shard of every replica; CopyState,
 //             then SaveShard, likewise
 //
 //   reduce    when UpdateRound and BackwardsDone of all replicas have arrived
 //   step      when reduced, no shard is being copied, and ApplyUpdate has arrived or the round does
 //             not wait for it
-//   copy      when stepped in the round of SaveState; save when copied, concurrently with later rounds
+//   copy      when stepped in the round of a SaveState, once; save when copied, concurrently with later
+//             rounds
 //
 // ApplyUpdate is sent as soon as all other Updates have reduced, so the last one of a round steps
 // without waiting; each computes the coefficient itself.
@@ -63,9 +64,10 @@ struct UpdateState {
     SaveOrder order;
     Promise<StateSaved> promise;
   };
-  std::map<std::int64_t, Saving> saving;  ///< by round: states to copy
-  std::int64_t stepped_round = -1;        ///< the latest
-  bool copying = false;                   ///< it may not step
+  std::multimap<std::int64_t, Saving> saving;  ///< by round: states to store
+  std::int64_t stepped_round = -1;             ///< the latest; -1: none, the state is the first
+  std::int64_t copied_round = -2;              ///< whose state was copied last; -2: none
+  bool copying = false;                        ///< it may not step
   std::int64_t held_since_ns = 0;  ///< when `copying` began to hold back a step; 0: it does not
   Promise<SquaredNorm> norm;
   std::map<std::pair<int, int>, Promise<Updated>> replicas;  ///< by stage and replica

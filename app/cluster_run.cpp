@@ -89,7 +89,8 @@ int RunMembers(const RunSpec& run, const ProcessPlan& plan, const std::vector<Pl
   for (const PlannedProcess& process : mine) ranks += std::ssize(process.ranks);
   WarnOfRanks(run, ranks);
   if (first) WarnOfRemarks(run.loaded);
-  if (arguments.restarts > 0 && !into.empty() && !run.config().checkpoint.periodic()) {
+  if (arguments.restarts > 0 && !into.empty() && !run.config().checkpoint.periodic() &&
+      run.config().checkpoint.replicas == 0) {
     PrintWarning(std::string("--restarts: there will be no checkpoint to resume from ") +
                  kNotPeriodic);
   }
@@ -98,6 +99,7 @@ int RunMembers(const RunSpec& run, const ProcessPlan& plan, const std::vector<Pl
     ChildProcess child = ChildOf("node", arguments.work.config.path, member, plan, process);
     AddWorkWords(arguments.work, child.arguments);
     child.longest_stop = LongestStop(run.config().cluster);
+    child.leads = process.process == 0;
     const auto add = [&child](const std::string& name, const std::string& value) {
       if (!value.empty()) child.arguments.insert(child.arguments.end(), {name, value});
     };
@@ -163,6 +165,7 @@ int RunAlone(const RunSpec& run, Interrupt& interrupt) {
       if (generation == run.arguments.generation) {
         WarnOfRanks(run, run.config().cluster.ranks);
         WarnOfRemarks(run.loaded);
+        WarnOfMirrors(run.config().checkpoint, run.arguments.restarts, 1);
         work.Warn();
       }
       work.Announce();

@@ -15,13 +15,16 @@
 #include "app/cause.hpp"
 #include "app/describe.hpp"
 #include "app/exit_code.hpp"
+#include "app/held_state.hpp"
 #include "app/member.hpp"
 #include "app/preflight.hpp"
 #include "app/resume.hpp"
+#include "app/run_events.hpp"
 #include "app/run_spec.hpp"
 #include "app/version.hpp"
 #include "checkpoint/run_checkpoints.hpp"
 #include "layout/text.hpp"
+#include "modules/held_files.hpp"
 #include "modules/task_thread.hpp"
 
 namespace troupe {
@@ -42,6 +45,12 @@ bool AdvisesForFirst(const MemberArguments& member, const ProcessPlan& plan, Pro
   return !member.child() || (node != plan.Of(0).node && plan.OfNode(node).front().process == self);
 }
 
+/// Whether processes hold states of the job in memory.
+bool Mirrors(const RunSpec& run, const SelfInJob& job) {
+  return run.config().checkpoint.replicas > 0 && run.arguments.restarts > 0 &&
+         !run.arguments.work.verify && job.plan.num_processes() > 1;
+}
+
 class Generations {
  public:
   Generations(Work& work, const RunSpec& run, const SelfInJob& job, Interrupt& interrupt)
@@ -51,6 +60,7 @@ class Generations {
         job_(job),
         interrupt_(interrupt),
         key_(ReadKey(arguments_.member)),
+        held_(Mirrors(run, job) ? std::make_shared<HeldFiles>() : nullptr),
         start_time_(std::chrono::ceil<std::chrono::milliseconds>(steady_clock::now() - job.began)),
         generation_(arguments_.generation),
         into_(arguments_.into) {}
@@ -74,9 +84,12 @@ class Generations {
       std::optional<Joined> joined = Meet();
       if (!joined) return exit_code_;
       generation_ = joined->roster.generation;
+      if (IsFirst()) ChooseState(joined->roster);
       const JobEnd end = RunOne(*std::move(joined));
       if (!end.goes_on) return Finish(end);
       lost_ = end.failure;
+      // Some of it may be what was damaged.
+      if (held_ && lost_->kind == FailureKind::kDamaged) held_->Clear();
       ++generation_;
       EndOnSignal(nullptr);
     }
@@ -101,6 +114,8 @@ class Generations {
   void OpenRun();
   /// The same for a later generation. If that fails, the meeting tells the others.
   void OpenAgain();
+  /// Process 0, once the job has met: chooses the state to go on from.
+  void ChooseState(const Roster& roster);
   void ReportNotMet(const JoinError& error);
   JobEnd RunOne(Joined joined);
   int Finish(const JobEnd& end);
@@ -113,12 +128,16 @@ class Generations {
   const RunKey key_;
   const std::shared_ptr<TaskThread> writer_ = std::make_shared<TaskThread>(TaskPriority::kLow);
   const std::shared_ptr<std::timed_mutex> publishing_ = std::make_shared<std::timed_mutex>();
+  const std::shared_ptr<HeldFiles> held_;  ///< null: nothing is mirrored
+  const std::shared_ptr<TaskThread> memory_writer_ = std::make_shared<TaskThread>();
   /// How long this process took from its start until it could join: a replacement takes as long.
   const std::chrono::milliseconds start_time_;
   std::unique_ptr<TlsContext> tls_;
   JoinOptions options_;
   std::int64_t generation_;      ///< to join; then the one that has been joined
   std::string into_;             ///< process 0: the run directory; empty: it makes one
+  bool announced_ = false;       ///< where this generation begins
+  bool from_memory_ = false;     ///< it began with a state in memory
   std::optional<Failure> lost_;  ///< what ended the generation before, if this process saw it
   int exit_code_ = kExitDone;
 };
@@ -136,7 +155,8 @@ void Generations::OpenAgain() {
       throw std::runtime_error(into_ + ": publishing a checkpoint does not end (a broken disk?)");
     }
     publishing_->unlock();  // the last generation begins no more of it
-    if (!lost_ || HasSoundCheckpoint(lost_->kind, into_)) return OpenRun();
+    const bool was_on_disk = lost_ && !from_memory_;
+    if (!was_on_disk || HasSoundCheckpoint(lost_->kind, into_)) return OpenRun();
     options_.refusal = lost_->text;
   } catch (const std::exception& e) {
     options_.refusal = e.what();
@@ -151,16 +171,40 @@ void Generations::OpenRun() {
   if (!lost_) {
     WarnOfRemarks(run_.loaded);
     if (generation_ == 0) work_.Warn();
+    WarnOfMirrors(run_.config().checkpoint, arguments_.restarts, job_.plan.num_processes());
   }
-  work_.Announce();
+  announced_ = generation_ == 0;
+  if (announced_) work_.Announce();
+}
+
+void Generations::ChooseState(const Roster& roster) {
+  const auto held = held_ ? NewestHeld(roster.members, *run_.plan) : std::nullopt;
+  from_memory_ = held && work_.GoOnFrom(*held);
+  if (from_memory_ || !announced_) work_.Announce();
+  if (generation_ == 0 || into_.empty()) return;
+  const Work::Beginning beginning = work_.beginning();
+  try {
+    NoteEvent(into_, {.time = {},
+                      .generation = generation_,
+                      .step = beginning.step,
+                      .from = beginning.from,
+                      .cause = lost_ ? lost_->text : ""});
+  } catch (const std::exception& e) {
+    PrintWarning(e.what());
+  }
 }
 
 std::optional<Joined> Generations::Meet() {
   const ClusterConfig& cluster = run_.config().cluster;
   options_.self.generation = generation_;
-  options_.timeout = generation_ == 0 ? Milliseconds(cluster.join_timeout_s)
-                                      : std::max(Milliseconds(cluster.wait_for_spare_s),
-                                                 kStartTimes * start_time_);
+  if (held_) options_.self.held = HeldBy(*held_);
+  options_.timeout = Milliseconds(cluster.join_timeout_s);
+  if (generation_ > 0) {
+    const auto patience =
+        std::max(Milliseconds(cluster.wait_for_spare_s), kStartTimes * start_time_);
+    // A process in another's place does not know whether the others have met before.
+    options_.timeout = lost_ ? patience : std::max(options_.timeout, patience);
+  }
   if (IsFirst()) generation_ == 0 ? OpenRun() : OpenAgain();
   const int most = (arguments_.restarts + 1) * job_.plan.num_processes();
   for (int meetings = 1;; ++meetings) {
@@ -203,6 +247,16 @@ JobEnd Generations::RunOne(Joined joined) {
   setup.quiet = arguments_.member.child();
   setup.writer = writer_;
   setup.publishing = publishing_;
+  if (held_) {
+    setup.held = held_;
+    setup.memory_writer = memory_writer_;
+    setup.copies_state = true;
+    setup.checkpoints.mirror_every = run_.config().checkpoint.mirror_every;
+    setup.checkpoints.held_folder = [run = setup.checkpoints.run_directory,
+                                     generation = generation_](std::int64_t steps) {
+      return HeldFolder(run, steps, generation);
+    };
+  }
   SendGenerationToLauncher(generation_);
   std::erase_if(setup.faults,
                 [this](const PlantedFault& fault) { return fault.generation != generation_; });
@@ -236,7 +290,7 @@ std::optional<std::string> GoingOnLine(const Failure& failure, std::int64_t gene
   const bool may_go_on = is_lost || failure.kind == FailureKind::kDamaged;
   if (!may_go_on || generation >= restarts || interrupt.signal() != 0) return std::nullopt;
   const std::string next =
-      is_lost ? "waiting for a process in its place" : "setting the checkpoint aside";
+      is_lost ? "waiting for a process in its place" : "leaving the damaged state";
   return "troupe: " + failure.text + "; " + next + ", " + std::to_string(generation + 1) + " of " +
          std::to_string(restarts) + " times";
 }
@@ -245,6 +299,7 @@ JoinOptions MemberOptions(const Work& work, const RunSpec& run, const SelfInJob&
   const MemberArguments& member = run.arguments.member;
   JoinOptions options = JoinOptionsOf(run.config(), job.plan, job.self, job.seed, member);
   options.self.config += work.Task();
+  if (Mirrors(run, job)) options.self.config += "mirrors in memory = yes\n";  // all, or none
   options.self.build = VersionText();
   options.lasting = run.arguments.restarts > 0;
   options.answer_latecomers = options.answer_latecomers || options.lasting;
@@ -256,6 +311,13 @@ bool HasSoundCheckpoint(FailureKind kind, const std::string& run_directory) {
   const auto line = SetAsideIfDamaged(run_directory);
   if (line) PrintWarning(*line);
   return line && NewestCheckpoint(run_directory);
+}
+
+void WarnOfMirrors(const CheckpointConfig& config, int restarts, int processes) {
+  if (config.replicas == 0) return;
+  const std::string no_effect = "checkpoint.replicas has no effect ";
+  if (processes == 1) return PrintWarning(no_effect + "in a job of one process");
+  if (restarts == 0) PrintWarning(no_effect + "without --restarts: a loss ends the job");
 }
 
 int RunGenerations(Work& work, const RunSpec& run, const SelfInJob& job, Interrupt& interrupt) {

@@ -105,6 +105,15 @@ ProgramFactory WithWeights(const Config& config, const LoadOrder& resume, Progra
   };
 }
 
+/// Puts a shard's file into the memory of this process.
+StoredShard Hold(HeldFiles& held, const std::vector<StoredPiece>& pieces, const ShardAddress& shard,
+                 const SaveOrder& order) {
+  MadeShard made = MakeShard(pieces, shard, order,
+                             [&held](std::size_t num_bytes) { return held.Allocate(num_bytes); });
+  held.Put(order.folder, std::move(made.file), true);
+  return std::move(made.stored);
+}
+
 /// Makes ranks create their queue and their groups before their programs.
 void UseGpus(NodeConfig& node, const ClusterConfig& cluster,
              const std::shared_ptr<DeviceBackend>& backend,
@@ -174,10 +183,11 @@ NodeConfig NodeOf(const JobSetup& setup, std::shared_ptr<const ProcessPlan> proc
   node.observer = setup.observer;
   node.faults = setup.faults;
   node.checkpoints = setup.checkpoints;
-  const auto save = [name = processes->Of(self).name](const std::vector<StoredPiece>& pieces,
-                                                      const ShardAddress& shard,
-                                                      const SaveOrder& order) {
-    StoredShard stored = WriteShard(pieces, shard, order);
+  const auto save = [name = processes->Of(self).name, held = setup.held](
+                        const std::vector<StoredPiece>& pieces, const ShardAddress& shard,
+                        const SaveOrder& order) {
+    StoredShard stored =
+        order.in_memory ? Hold(*held, pieces, shard, order) : WriteShard(pieces, shard, order);
     stored.process = name;
     return stored;
   };
@@ -193,9 +203,17 @@ NodeConfig NodeOf(const JobSetup& setup, std::shared_ptr<const ProcessPlan> proc
     if (manifest.steps.empty()) return RemoveOldCheckpoints(run, keep, keep_every);
     KeepCheckpoints(run, manifest.steps);
   };
-  node.storage = {save, ReadShard, publish};
+  const auto load = [held = setup.held](StageProgram& program, const ShardAddress& shard,
+                                        const LoadOrder& order, const OpenElsewhere& elsewhere) {
+    // What the last generation began is never complete.
+    if (held) held->KeepOnly(order.folder);
+    return ReadShard(program, shard, order, elsewhere);
+  };
+  node.storage = {save, load, publish};
   node.copies = setup.copies_state;
   node.writer = setup.writer ? setup.writer : std::make_shared<TaskThread>(TaskPriority::kLow);
+  node.held = setup.held;
+  node.memory_writer = setup.memory_writer;
   node.rounds = setup.rounds;
   node.inspect = setup.inspect;
   node.rounds_ahead = setup.rounds_ahead;

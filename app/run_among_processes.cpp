@@ -39,8 +39,13 @@ constexpr std::chrono::milliseconds kPatience{500};
 /// Time for the lines before the cause; the files that they need may be on the lost machine.
 constexpr std::chrono::seconds kAdvice{2};
 
-/// Time for the work for the disk of a process that goes on after a failure.
-constexpr std::chrono::seconds kDiskPatience{1};
+/// Time for the work of other threads when a process goes on after a failure.
+constexpr std::chrono::seconds kThreadPatience{1};
+
+/// Whether the thread, if there is one, has no work, or none soon.
+bool EndsSoon(const std::shared_ptr<TaskThread>& thread) {
+  return thread == nullptr || thread->WaitFor(kThreadPatience);
+}
 
 /// Returns `advice()`, or "" if it throws or takes longer than kAdvice.
 std::string InTime(std::function<std::string()> advice) {
@@ -133,10 +138,10 @@ class SpanningRun {
     const auto guard = ReportAbort();
     const auto failed = [&] {
       JobEnd end = AfterFailure(*parts, handle);
-      // Work for the disk that goes on would answer to actors of this system.
-      const bool waits_for_disk =
-          end.goes_on && setup_.writer && !setup_.writer->WaitFor(kDiskPatience);
-      if (!end.goes_on || waits_for_disk) static_cast<void>(parts.release());
+      // Work of other threads that goes on would answer to actors of this system.
+      const bool is_quiet =
+          end.goes_on && EndsSoon(setup_.writer) && EndsSoon(setup_.memory_writer);
+      if (!is_quiet) static_cast<void>(parts.release());
       return end;
     };
     try {

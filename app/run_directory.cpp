@@ -1,10 +1,8 @@
 #include "app/run_directory.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <cstddef>
-#include <ctime>
 #include <fcntl.h>
 #include <filesystem>
 #include <optional>
@@ -19,6 +17,7 @@
 
 #include "actors/wait_lists.hpp"
 #include "app/cause.hpp"
+#include "app/run_events.hpp"
 #include "app/run_folders.hpp"
 #include "checkpoint/manifest.hpp"
 #include "checkpoint/run_checkpoints.hpp"
@@ -34,15 +33,6 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* kNextStep = "choose another with --set run.dir=DIR";
-
-std::string Timestamp() {
-  const std::time_t now = std::time(nullptr);
-  std::tm utc{};
-  gmtime_r(&now, &utc);
-  std::array<char, 32> text{};
-  std::strftime(text.data(), text.size(), "%Y%m%d-%H%M%S", &utc);
-  return text.data();
-}
 
 /// Makes `path` with access for its owner only: others could put links where files will be written.
 /// Returns false if it exists.
@@ -70,7 +60,7 @@ bool IsUnused(const fs::directory_entry& entry) {
   std::error_code unknown;
   if (name == kMetricsFile) return entry.file_size(unknown) == 0;
   if (name == TraceFolderName(1)) return HoldsNoTrace(entry.path());
-  return name == kResolvedFile || name == kFoldersFile;
+  return name == kResolvedFile || name == kFoldersFile || name == kEventsFile;
 }
 
 constexpr const char* kRuns = "runs";
@@ -186,7 +176,7 @@ void RunDirectory::Make(const RunConfig& run) {
   std::error_code error;
   fs::create_directories(run.dir, error);
   if (error) throw FileError(run.dir, "create", error, kNextStep);
-  const std::string base = run.dir + "/" + run.name + "-" + Timestamp();
+  const std::string base = run.dir + "/" + run.name + "-" + TimeOfNow("%Y%m%d-%H%M%S");
   path_ = base;
   for (int attempt = 2; !MakePrivate(path_); ++attempt)
     path_ = base + "-" + std::to_string(attempt);
@@ -232,8 +222,9 @@ std::string RemoveUnused(const std::string& run_directory) {
   }
   // The trace folder is removed first: if it holds traces, its removal fails and all files stay.
   const std::string trace = TraceFolderName(1);
-  for (const std::string& name : {trace + "/" + kCauseFile, trace, std::string(kMetricsFile),
-                                  std::string(kFoldersFile), std::string(kResolvedFile)}) {
+  for (const std::string& name :
+       {trace + "/" + kCauseFile, trace, std::string(kMetricsFile), std::string(kFoldersFile),
+        std::string(kEventsFile), std::string(kResolvedFile)}) {
     if (!error) fs::remove(fs::path(run_directory) / name, error);
   }
   if (error || !fs::remove(run_directory, error)) return "";

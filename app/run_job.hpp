@@ -14,6 +14,7 @@
 #include "cluster/join.hpp"
 #include "cluster/run_key.hpp"
 #include "configs/config.hpp"
+#include "modules/held_files.hpp"
 #include "modules/stage_program.hpp"
 #include "modules/task_thread.hpp"
 #include "modules/work_queue.hpp"
@@ -48,8 +49,11 @@ struct JobSetup {
   std::shared_ptr<TaskThread> writer;
   /// Held while a checkpoint is published, which removes older ones; outlives them, too. May be null.
   std::shared_ptr<std::timed_mutex> publishing;
-  bool quiet = false;              ///< the launcher reports signals
-  Interrupt* interrupt = nullptr;  ///< source of requests to end early; may be null
+  /// States of the job in memory; outlives them, too. Null: none are held.
+  std::shared_ptr<HeldFiles> held;
+  std::shared_ptr<TaskThread> memory_writer;  ///< makes their files; outlives them, too
+  bool quiet = false;                         ///< the launcher reports signals
+  Interrupt* interrupt = nullptr;             ///< source of requests to end early; may be null
 };
 
 /// The end of a job.

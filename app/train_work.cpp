@@ -87,6 +87,17 @@ class TrainWork : public Work {
     return directory_->path();
   }
 
+  bool GoOnFrom(const HeldState& held) override {
+    if (held.step <= begin_.step) return false;
+    begin_.place = PlaceAfter(training_->config(), begin_, held.step);
+    begin_.step = held.step;
+    resume_ = {.folder = held.folder, .manifest_sum = held.manifest_sum, .in_memory = true};
+    checkpoint_ = "memory";
+    return true;
+  }
+
+  Beginning beginning() const override { return {begin_.step, checkpoint_}; }
+
   bool begins_anew() const override { return resume_.folder.empty(); }
 
   std::string RemoveUnused() override {
@@ -127,7 +138,7 @@ class TrainWork : public Work {
         TrainingPlan(training_->config(), llava_ ? llava_->held_out_places() : 0, begin_);
     setup.checkpoints = CheckpointsOf();
     setup.run_directory = directory_->path();
-    *saved_steps_ = directory_->checkpoint().empty() ? 0 : begin_.step;
+    *saved_steps_ = saved_step_;
     setup.after_failure = [directory = directory_->path(), is_new = is_new_,
                            saved_steps = saved_steps_](FailureKind kind) {
       const bool unused = is_new && *saved_steps == 0;
@@ -178,11 +189,13 @@ class TrainWork : public Work {
     checkpoint_ = "";
     data_anew_ = false;
     training_ = plan_;
+    saved_step_ = 0;
     begin_.group = config.global_batch();
     digest_ = TrainDigest(config) + (llava_ ? llava_->OrderDigest() : "");
     if (checkpoint.empty()) return;
     const CheckpointManifest manifest = RequireManifest(checkpoint);
     checkpoint_ = checkpoint;
+    if (!directory_->checkpoint().empty()) saved_step_ = manifest.run.step;
     resume_.folder = std::filesystem::absolute(checkpoint).string();
     resume_.manifest_sum = ManifestSum(checkpoint);
     for (const PartChange& change : CompareState(config, manifest)) {
@@ -218,13 +231,15 @@ class TrainWork : public Work {
     checkpoints.async = config.checkpoint.async;
     checkpoints.every_ns = static_cast<std::int64_t>(config.checkpoint.every_minutes * 60e9);
     checkpoints.resume = resume_;
+    checkpoints.step = begin_.step;
     checkpoints.folder = [run](std::int64_t steps) { return NewCheckpointFolder(run, steps); };
-    checkpoints.loaded = [folder = resume_.folder](const std::vector<LoadedShard>& shards) {
+    checkpoints.loaded = [order = resume_](const std::vector<LoadedShard>& shards,
+                                           const OpenElsewhere& elsewhere) {
       std::vector<StoredTensor> read;
       for (const LoadedShard& shard : shards) {
         read.insert(read.end(), shard.tensors.begin(), shard.tensors.end());
       }
-      CheckDigests(folder, read);
+      CheckDigests(order, read, elsewhere);
     };
     RunState state{.step = 0, .steps = config.run.steps, .configuration = resolved_toml_};
     state.data = {.place = 0,
@@ -259,7 +274,8 @@ class TrainWork : public Work {
   const std::set<std::string> accepted_;     ///< ResumeTerms::accepted
   std::shared_ptr<const JobPlan> training_;  ///< with the steps of the whole run
   RunStart begin_;
-  std::string checkpoint_;  ///< that it goes on from, as the user writes it
+  std::string checkpoint_;       ///< that it goes on from, for the user
+  std::int64_t saved_step_ = 0;  ///< of the newest checkpoint in the run directory; 0: none
   LoadOrder resume_;
   std::string digest_;  ///< TrainDigest
   bool data_anew_ = false;

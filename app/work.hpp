@@ -33,6 +33,15 @@ class Work {
   virtual std::string OpenRunDirectory(const std::string&) { return ""; }
   /// Process 0, with a run directory: whether it goes on from no checkpoint.
   virtual bool begins_anew() const { return true; }
+  /// Process 0: where its job begins, once that is known.
+  struct Beginning {
+    std::int64_t step = 0;  ///< after which
+    std::string from = {};  ///< a checkpoint, or "memory"; empty: nothing was stored
+  };
+  virtual Beginning beginning() const { return {}; }
+  /// Process 0: goes on from a state that the processes of the job hold in memory, if that is newer
+  /// than the one it would go on from. Returns whether it does.
+  virtual bool GoOnFrom(const HeldState&) { return false; }
   /// Process 0: removes the run directory if it made it and no step was finished. Returns a line
   /// that reports it; empty if nothing was removed.
   virtual std::string RemoveUnused() { return ""; }
@@ -42,7 +51,7 @@ class Work {
   /// Process 0: prints warnings about the data, such as the first few rows that data.on_error
   /// skips, and this machine. Not called on a restart.
   virtual void Warn();
-  /// Process 0: prints the layout and the run directory.
+  /// Process 0: prints the layout and the run directory; later, where the next generation begins.
   virtual void Announce() = 0;
   /// `first`: for process 0, which also reports progress.
   virtual JobSetup Setup(bool first);

@@ -1,7 +1,9 @@
 #!/usr/bin/env bash
 # Measures what checkpoints cost: two processes with about 2 GiB of state each, which write a checkpoint
 # beside training (checkpoint.async), while training waits, or not at all, and the disk by itself.
-#   bench/checkpoint.sh [BUILD]    a folder with the program troupe; build/cpu by default
+#   bench/checkpoint.sh [BUILD]            a folder with the program troupe; build/cpu by default
+#   bench/checkpoint.sh --mirrors [BUILD]  the same of mirrors in memory (checkpoint.replicas), of a state of
+#                                          0.56 GiB; two minutes
 #   bench/checkpoint.sh --help
 # Variables change the runs:
 #   STEPS=56       of each run; EVERY=50 steps a checkpoint
@@ -12,16 +14,20 @@
 # WRONG and exits with 1. Target: training waits less than 1% of an interval.
 set -euo pipefail
 cd "$(dirname "$0")/.."
+mirrors=
+[ "${1:-}" != --mirrors ] || { mirrors=yes; shift; }
 case ${1:-} in
   -h | --help) sed -n '/^#!/d; /^#/!q; s/^# \{0,1\}//p' "bench/${0##*/}"; exit ;;
-  -*) echo "checkpoint.sh: unknown option $1; expected --help or a build folder" >&2; exit 2 ;;
+  -*) echo "checkpoint.sh: unknown option $1; expected --mirrors, --help or a build folder" >&2; exit 2 ;;
 esac
 [ -x "${1:-build/cpu}/troupe" ] || {
   echo "checkpoint.sh: expected a build with the program troupe, found none in ${1:-build/cpu}" >&2
   exit 2
 }
-steps=${STEPS:-56}
-every=${EVERY:-50}
+steps=${STEPS:-${mirrors:+21}}
+steps=${steps:-56}
+every=${EVERY:-${mirrors:+20}}
+every=${every:-50}
 [[ $steps =~ ^[0-9]{1,6}$ && $every =~ ^[0-9]{1,6}$ ]] && ((10#$steps > 10#$every && 10#$steps < 2 * 10#$every)) || {
   echo "checkpoint.sh: expected EVERY < STEPS < 2 * EVERY, got STEPS=$steps EVERY=$every" >&2
   exit 2
@@ -37,6 +43,10 @@ big=(cluster.ranks=2 modules.language.ranks=0-1 modules.language.layout={pp=2}
   cluster.stall_after_s=300 schedule.micro_batch_size=1 schedule.microbatches=2 data.held_out=\"\"
   run.evaluate_every=0 optimizer.clip_norm=0.0)
 
+# Each process holds the state five times.
+[ -z "$mirrors" ] || big+=(modules.language.hidden=1024 modules.language.mlp_hidden=3584)
+restarts=${mirrors:+--restarts 1}
+
 field() { sed -n "s/$1/\\1/p" "$folder/summary"; }
 
 # $1: what it is called; the others: its keys.
@@ -46,7 +56,8 @@ run() {
   # shellcheck disable=SC2086  # SET is a list
   for value in "${big[@]}" ${SET:-} "$@"; do arguments+=(--set "$value"); done
   rm -rf "$folder/runs"
-  "$program" train "$config" --local 2 --set run.steps="$steps" --set run.dir="$folder/runs" \
+  # shellcheck disable=SC2086  # two words, or none
+  "$program" train "$config" --local 2 $restarts --set run.steps="$steps" --set run.dir="$folder/runs" \
     "${arguments[@]}" >"$folder/out" 2>&1 &
   local job=$!
   most=0
@@ -68,6 +79,10 @@ run() {
   copy=$(field '^checkpoint .*; \([^;]*\) to copy;.*')
   waited=$(field '^checkpoint .*training waited \([^,]*\),.*')
   [ "$name" = async ] || waited=${took:-}
+  [ -z "$mirrors" ] || {
+    core=$(field '^[0-9]* mirrors in memory: made on a core in \([^;]*\);.*')
+    waited=$(field '^[0-9]* mirrors .*training waited \([^,]*\),.*')
+  }
   stored=$(du -cb "$folder"/runs/latest/checkpoints/*/*.safetensors 2>/dev/null | tail -1 | cut -f1 || true)
   printf '%-8s %9.2f %10.2f %10s %10s %10s %10s %9s\n' "$name" "$step" "$lost" "${took:--}" \
     "${copy:--}" "${waited:--}" "${core:--}" "$most"
@@ -82,6 +97,15 @@ printf '%-8s %9s %10s %10s %10s %10s %10s %9s\n' written 'step s' 'lost s' took 
   'on a core' 'most MiB'
 run none checkpoint.every=0 checkpoint.every_minutes=0
 first=$losses
+if [ -n "$mirrors" ]; then
+  for often in 1 5; do
+    run "every $often" checkpoint.every=0 checkpoint.every_minutes=0 checkpoint.replicas=1 \
+      checkpoint.mirror_every=$often
+    [ "$losses" = "$first" ] || { echo "WRONG: the losses differ from those without mirrors"; exit 1; }
+  done
+  [ -z "${JSON:-}" ] || printf '[%s\n]\n' "$rows" >"$JSON"
+  exit
+fi
 for async in false true; do
   name=$([ $async = true ] && echo async || echo sync)
   run "$name" checkpoint.every="$every" checkpoint.every_minutes=0 checkpoint.async=$async

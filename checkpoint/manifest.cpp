@@ -231,7 +231,7 @@ std::string ShardName(const ShardAddress& shard) {
          std::to_string(shard.cp) + "-tp" + std::to_string(shard.tp);
 }
 
-std::string ManifestPath(const std::string& folder) { return PathOf(folder, "manifest.json"); }
+std::string ManifestPath(const std::string& folder) { return PathOf(folder, kManifestName); }
 
 std::string ShardFileName(const ShardAddress& shard) { return ShardName(shard) + ".safetensors"; }
 

@@ -92,7 +92,7 @@ void WriteManifest(const std::string& folder, const CheckpointManifest& manifest
 std::string FormatManifest(const CheckpointManifest& manifest);
 /// The reverse. Throws std::runtime_error, one line: not a manifest, or changed since.
 CheckpointManifest ParseManifest(const std::string& text);
-/// A digest of the text of FOLDER/manifest.json; empty if there is none.
+/// A digest of the text of FOLDER/manifest.json (Sha256Of it); empty if there is none.
 std::string ManifestSum(const std::string& folder);
 
 /// Returns nothing if the folder has no manifest. Throws std::runtime_error, one line that names

@@ -107,6 +107,10 @@ std::string CheckpointFolder(const std::string& run_folder, std::int64_t step) {
   return (fs::path(run_folder) / "checkpoints" / NameOf(step)).string();
 }
 
+std::string HeldFolder(const std::string& run_folder, std::int64_t step, std::int64_t generation) {
+  return run_folder + "/memory/" + NameOf(step) + ".g" + std::to_string(generation);
+}
+
 std::string NewCheckpointFolder(const std::string& run_folder, std::int64_t step) {
   const std::string folder = CheckpointFolder(run_folder, step);
   RemoveManifest(folder);

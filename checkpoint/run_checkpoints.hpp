@@ -16,6 +16,10 @@ namespace troupe {
 /// "RUN/checkpoints/step-00000120"; creates nothing.
 std::string CheckpointFolder(const std::string& run_folder, std::int64_t step);
 
+/// "RUN/memory/step-00000120.g2", the name of the state after that step in memory (HeldFiles), which
+/// generation 2 of the job holds: those of two generations are never mixed.
+std::string HeldFolder(const std::string& run_folder, std::int64_t step, std::int64_t generation);
+
 /// Like CheckpointFolder, for a checkpoint that is about to be written. Removes the manifest of a
 /// damaged checkpoint of that step and flushes the removal, so that the manifest never vouches for
 /// a mixture of old and new files. Throws std::runtime_error if that fails.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cstring>
 #include <nlohmann/json.hpp>
 #include <span>
 #include <stdexcept>
@@ -146,6 +147,33 @@ std::string FormatHeader(const std::vector<TensorToWrite>& tensors, Metadata met
   return text;
 }
 
+/// Writes what comes before the tensors. Returns its SHA-256.
+std::string WriteHeader(const std::string& header, const ByteSink& sink) {
+  Sha256 sum;
+  const std::uint64_t length = header.size();
+  for (const auto bytes :
+       {std::as_bytes(std::span(&length, 1)), std::as_bytes(std::span(header))}) {
+    sink(bytes);
+    sum.Update(bytes);
+  }
+  return sum.Hex();
+}
+
+/// The tensors, which must live until they are written.
+std::vector<TensorToWrite> ToWrite(const std::vector<NamedTensor>& tensors,
+                                   const std::string& path) {
+  std::vector<TensorToWrite> all;
+  for (const NamedTensor& tensor : tensors) {
+    const Buffer& value = tensor.value;
+    if (!value.defined()) Fail(path, "tensor \"" + tensor.name + "\" has no value");
+    all.push_back(
+        {tensor.name, StoredTypeOf(value.dtype()), value.shape(), [&value](const ByteSink& sink) {
+           sink(std::span<const std::byte>(value.data(), value.num_bytes()));
+         }});
+  }
+  return all;
+}
+
 }  // namespace
 
 SafetensorsHeader ParseHeader(const std::string& json, std::uint64_t num_bytes) {
@@ -174,36 +202,42 @@ void WriteTensors(const std::string& path, std::vector<TensorToWrite> tensors,
   }
   ReplaceFile(path, [&](OutputFile& file) {
     Sha256 sum;
-    Sha256 header_sum;
     std::uint64_t count = 0;
     const ByteSink sink = [&](std::span<const std::byte> bytes) {
       file.Write(bytes);
       count += bytes.size();
       if (written) sum.Update(bytes);
     };
-    const std::uint64_t length = header.size();
-    for (const auto bytes :
-         {std::as_bytes(std::span(&length, 1)), std::as_bytes(std::span(header))}) {
-      sink(bytes);
-      header_sum.Update(bytes);
-    }
+    const std::string header_sum = WriteHeader(header, sink);
     for (const TensorToWrite& tensor : tensors) WriteTensor(tensor, sink, path);
-    if (written) *written = {count, sum.Hex(), header_sum.Hex()};
+    if (written) *written = {count, sum.Hex(), header_sum};
   });
+}
+
+Buffer MakeSafetensors(const std::vector<NamedTensor>& tensors, const Metadata& metadata,
+                       WrittenFile& written,
+                       const std::function<Buffer(std::size_t num_bytes)>& allocate) {
+  const std::string path = "a file in memory";
+  std::vector<TensorToWrite> all = ToWrite(tensors, path);
+  SortAsStored(all);
+  const std::string header = FormatHeader(all, metadata);
+  std::size_t size = sizeof(std::uint64_t) + header.size();
+  for (const NamedTensor& tensor : tensors) size += tensor.value.num_bytes();
+  Buffer file = allocate(size);
+  std::byte* end = file.data();
+  const ByteSink sink = [&](std::span<const std::byte> bytes) {
+    if (!bytes.empty()) std::memcpy(end, bytes.data(), bytes.size());
+    end += bytes.size();
+  };
+  const std::string header_sum = WriteHeader(header, sink);
+  for (const TensorToWrite& tensor : all) WriteTensor(tensor, sink, path);
+  written = {size, header_sum, header_sum};
+  return file;
 }
 
 void WriteSafetensors(const std::string& path, const std::vector<NamedTensor>& tensors,
                       const Metadata& metadata, WrittenFile* written) {
-  std::vector<TensorToWrite> all;
-  for (const NamedTensor& tensor : tensors) {
-    const Buffer& value = tensor.value;
-    if (!value.defined()) Fail(path, "tensor \"" + tensor.name + "\" has no value");
-    all.push_back(
-        {tensor.name, StoredTypeOf(value.dtype()), value.shape(), [&value](const ByteSink& sink) {
-           sink(std::span<const std::byte>(value.data(), value.num_bytes()));
-         }});
-  }
-  WriteTensors(path, std::move(all), metadata, written);
+  WriteTensors(path, ToWrite(tensors, path), metadata, written);
 }
 
 SafetensorsReader::SafetensorsReader(std::string path, std::shared_ptr<const ByteSource> bytes)

@@ -70,6 +70,11 @@ void WriteTensors(const std::string& path, std::vector<TensorToWrite> tensors,
 /// The same for tensors in memory.
 void WriteSafetensors(const std::string& path, const std::vector<NamedTensor>& tensors,
                       const Metadata& metadata = {}, WrittenFile* written = nullptr);
+/// The same file in memory, [size] uint8, which `allocate` gives. `written->sha256` is that of the
+/// header: sums of values would cost more time than the copy.
+Buffer MakeSafetensors(const std::vector<NamedTensor>& tensors, const Metadata& metadata,
+                       WrittenFile& written,
+                       const std::function<Buffer(std::size_t num_bytes)>& allocate);
 
 /// A rectangle of a tensor, and where it goes in memory: `offsets` and `shape` in the tensor of the
 /// file, `to` in a tensor of shape `whole` at `data`. All have as many dimensions as the tensor.

@@ -47,15 +47,21 @@ struct DamagedShard : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-/// Calls `read`; a damaged file becomes a failure that says how to go on.
+/// Calls `read`; a damaged file becomes a failure that says how to go on. Whatever is wrong with a state
+/// in memory, the job can go on without it.
 template <class Read>
-auto WithAdvice(const std::string& folder, Read read) {
+auto WithAdvice(const LoadOrder& order, Read read) {
   try {
     return read();
+  } catch (const FailureError&) {
+    throw;
   } catch (const DamagedShard& error) {
-    throw FailureError(
-        error.what() + ("; remove " + folder) + " to resume from the checkpoint before it",
-        FailureKind::kDamaged);
+    const std::string advice =
+        "; remove " + order.folder + " to resume from the checkpoint before it";
+    throw FailureError(error.what() + (order.in_memory ? "" : advice), FailureKind::kDamaged);
+  } catch (const std::runtime_error& error) {
+    if (!order.in_memory) throw;
+    throw FailureError(error.what(), FailureKind::kDamaged);
   }
 }
 
@@ -124,6 +130,34 @@ void AddDigest(TensorKind kind, const TensorPiece& piece, std::vector<StoredTens
   }
   found->digest += DigestOf(piece);
 }
+
+/// The file of a shard before it is stored.
+struct ShardToStore {
+  ShardToStore(const std::vector<StoredPiece>& pieces, const ShardAddress& shard,
+               const SaveOrder& order)
+      : metadata{{"shard", ShardName(shard)}, {"step", std::to_string(order.step)}} {
+    StoredNames names;
+    for (const auto& [kind, piece] : pieces) {
+      const std::string name = names.Next(kind, piece.name);
+      metadata[name] = PlaceOf(piece);
+      tensors.push_back({.name = name, .value = piece.value});
+      AddDigest(kind, piece, digests);
+    }
+  }
+
+  StoredShard Stored(WrittenFile written) && {
+    StoredShard stored;
+    stored.bytes = written.bytes;
+    stored.sha256 = std::move(written.sha256);
+    stored.header_sha256 = std::move(written.header_sha256);
+    stored.tensors = std::move(digests);
+    return stored;
+  }
+
+  std::vector<NamedTensor> tensors;
+  Metadata metadata;
+  std::vector<StoredTensor> digests;
+};
 
 /// Reads the pieces of a kind and sets them in the program.
 void GiveKind(StageProgram& program, TensorKind kind, SavedState& saved, std::vector<Wanted> wanted,
@@ -203,24 +237,21 @@ std::shared_ptr<const SafetensorsReader> OpenShardFile(const std::string& folder
 
 StoredShard WriteShard(const std::vector<StoredPiece>& pieces, const ShardAddress& shard,
                        const SaveOrder& order) {
-  std::vector<NamedTensor> tensors;
-  StoredNames names;
-  Metadata metadata = {{"shard", ShardName(shard)}, {"step", std::to_string(order.step)}};
-  StoredShard stored;
-  for (const auto& [kind, piece] : pieces) {
-    const std::string name = names.Next(kind, piece.name);
-    metadata[name] = PlaceOf(piece);
-    tensors.push_back({.name = name, .value = piece.value});
-    AddDigest(kind, piece, stored.tensors);
-  }
+  ShardToStore file(pieces, shard, order);
   MakeFolders(order.folder);
   WrittenFile written;
-  WriteSafetensors((fs::path(order.folder) / ShardFileName(shard)).string(), tensors, metadata,
-                   &written);
-  stored.bytes = written.bytes;
-  stored.sha256 = written.sha256;
-  stored.header_sha256 = written.header_sha256;
-  return stored;
+  WriteSafetensors((fs::path(order.folder) / ShardFileName(shard)).string(), file.tensors,
+                   file.metadata, &written);
+  return std::move(file).Stored(written);
+}
+
+MadeShard MakeShard(const std::vector<StoredPiece>& pieces, const ShardAddress& shard,
+                    const SaveOrder& order,
+                    const std::function<Buffer(std::size_t num_bytes)>& allocate) {
+  ShardToStore file(pieces, shard, order);
+  WrittenFile written;
+  Buffer bytes = MakeSafetensors(file.tensors, file.metadata, written, allocate);
+  return {std::move(file).Stored(written), {ShardFileName(shard), std::move(bytes)}};
 }
 
 StoredShard WriteShard(const StageProgram& program, const ShardAddress& shard,
@@ -231,39 +262,43 @@ StoredShard WriteShard(const StageProgram& program, const ShardAddress& shard,
 
 LoadedShard ReadShard(StageProgram& program, const ShardAddress& shard, const LoadOrder& order,
                       const OpenElsewhere& elsewhere) {
-  SavedState saved(order.folder, order.manifest_sum, elsewhere);
-  std::map<TensorKind, std::vector<Wanted>> wanted;
-  for (const TensorKind kind : kStoredKinds) {
-    wanted[kind] = WithAdvice(order.folder, [&] {
+  return WithAdvice(order, [&] {
+    SavedState saved(order.folder, order.manifest_sum, elsewhere);
+    std::map<TensorKind, std::vector<Wanted>> wanted;
+    for (const TensorKind kind : kStoredKinds) {
       try {
-        return WantedOf(program, kind, saved, order);
+        wanted[kind] = WantedOf(program, kind, saved, order);
       } catch (const DamagedShard&) {
+        throw;
+      } catch (const FailureError&) {
         throw;
       } catch (const std::runtime_error& error) {
         throw std::runtime_error(ToString(shard) + ": " + error.what());
       }
-    });
-  }
-  LoadedShard loaded;
-  for (auto& [kind, pieces] : wanted) GiveKind(program, kind, saved, std::move(pieces), loaded);
-  loaded.bytes_read = saved.bytes_read();
-  return loaded;
+    }
+    LoadedShard loaded;
+    for (auto& [kind, pieces] : wanted) GiveKind(program, kind, saved, std::move(pieces), loaded);
+    loaded.bytes_read = saved.bytes_read();
+    return loaded;
+  });
 }
 
-void CheckDigests(const std::string& folder, const std::vector<StoredTensor>& read) {
+void CheckDigests(const LoadOrder& order, const std::vector<StoredTensor>& read,
+                  const OpenElsewhere& elsewhere) {
   std::map<std::string, std::uint64_t> sums;
   for (const StoredTensor& tensor : read) {
     sums[StoredName(tensor.kind, tensor.name)] += tensor.digest;
   }
-  const CheckpointManifest manifest = RequireManifest(folder);
-  WithAdvice(folder, [&] {
+  const CheckpointManifest manifest =
+      SavedState(order.folder, order.manifest_sum, elsewhere).manifest();
+  WithAdvice(order, [&] {
     for (const auto& [name, sum] : sums) {
       const SavedTensor& tensor = manifest.tensors.at(name);
       if (sum == tensor.digest) continue;
       std::vector<std::string> files;
       for (const std::size_t place : tensor.files) files.push_back(manifest.files[place].name);
-      throw DamagedShard(folder + ": tensor " + name + " was damaged since it was written, in " +
-                         Listed(files, " or "));
+      throw DamagedShard(order.folder + ": tensor " + name +
+                         " was damaged since it was written, in " + Listed(files, " or "));
     }
   });
 }

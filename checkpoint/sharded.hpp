@@ -15,7 +15,9 @@
 // all shards of the job contribute (CheckDigests).
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -23,6 +25,7 @@
 
 #include "checkpoint/manifest.hpp"
 #include "checkpoint/safetensors.hpp"
+#include "modules/held_files.hpp"
 #include "modules/stage_program.hpp"
 #include "modules/stored_state.hpp"
 
@@ -36,6 +39,15 @@ StoredShard WriteShard(const std::vector<StoredPiece>& pieces, const ShardAddres
 /// The same with the live tensors of `program`: no update may run at the same time.
 StoredShard WriteShard(const StageProgram& program, const ShardAddress& shard,
                        const SaveOrder& order);
+
+/// The same into memory that `allocate` gives: a HeldFile of `order.folder`.
+struct MadeShard {
+  StoredShard stored;
+  HeldFile file;
+};
+MadeShard MakeShard(const std::vector<StoredPiece>& pieces, const ShardAddress& shard,
+                    const SaveOrder& order,
+                    const std::function<Buffer(std::size_t num_bytes)>& allocate);
 
 /// Restores every piece of `program`, or of its trained state, from a checkpoint of any layout and
 /// precision. A tensor that the checkpoint lacks keeps its values if its module is in
@@ -51,10 +63,11 @@ StoredShard WriteShard(const StageProgram& program, const ShardAddress& shard,
 LoadedShard ReadShard(StageProgram& program, const ShardAddress& shard, const LoadOrder& order,
                       const OpenElsewhere& elsewhere = {});
 
-/// Compares what all shards of a job have read with the manifest of `folder`. Throws FailureError of
-/// kind kDamaged, which names a tensor whose values are not those that were written and says how to
-/// go on.
-void CheckDigests(const std::string& folder, const std::vector<StoredTensor>& read);
+/// Compares what all shards of a job have read with the manifest of the checkpoint. Throws
+/// FailureError of kind kDamaged, which names a tensor whose values are not those that were written and
+/// says how to go on.
+void CheckDigests(const LoadOrder& order, const std::vector<StoredTensor>& read,
+                  const OpenElsewhere& elsewhere = {});
 
 /// A tensor of a shard's file, as its name and metadata say.
 struct StoredPlace {

@@ -182,12 +182,21 @@ std::string OffloadText(const JobPlan& plan, const std::vector<StageNeed>& stage
          " less on the rank that it helps most\n";
 }
 
-/// The copies that checkpoints are written from. Empty if there are none.
-std::string SnapshotText(const std::vector<StageNeed>& stages) {
+/// The copies that checkpoints are written from, and the mirrors. Empty if there are none.
+std::string SnapshotText(const Config& config, const std::vector<StageNeed>& stages) {
   const std::map<int, std::size_t> needs = SnapshotNeeds(stages);
   if (needs.empty()) return {};
-  return "copies for checkpoints in host memory: " + Bytes(Most(needs)) +
-         " on the rank with most (checkpoint.async)\n";
+  const std::string key = config.checkpoint.async && config.checkpoint.periodic()
+                              ? "checkpoint.async"
+                              : "checkpoint.replicas";
+  std::string text = "copies for checkpoints in host memory: " + Bytes(Most(needs)) +
+                     " on the rank with most (" + key + ")\n";
+  const MirrorNeed mirrors = MirrorNeedOf(config, Most(needs));
+  if (mirrors.sent == 0) return text;
+  const std::int64_t every = config.checkpoint.mirror_every;
+  return text + "mirrors in host memory, with --restarts: " + Bytes(mirrors.sent) + " sent every " +
+         (every == 1 ? "step" : Counted(every, "step")) + " and " + Bytes(mirrors.held) +
+         " held for that rank (checkpoint.replicas)\n";
 }
 
 /// What waits in host memory for its pass. Empty if nothing does.
@@ -298,9 +307,10 @@ int Check(const CheckArguments& arguments) {
   std::cout << LayoutTable(plan) << '\n'
             << processes << (processes.empty() ? "" : "\n") << StageTable(plan) << '\n'
             << routes << (routes.empty() ? "" : "\n") << FolderText(loaded.config, loaded.folders)
-            << StepsText(loaded.config) << MemoryTable(plan, stages) << SnapshotText(stages)
-            << ExpertsText(plan) << DividedText(loaded.config) << WaitingText(plan, stages)
-            << OffloadText(plan, stages) << GpuTable(plan, stages);
+            << StepsText(loaded.config) << MemoryTable(plan, stages)
+            << SnapshotText(loaded.config, stages) << ExpertsText(plan)
+            << DividedText(loaded.config) << WaitingText(plan, stages) << OffloadText(plan, stages)
+            << GpuTable(plan, stages);
   const std::string missing = MissingFor(loaded.config.cluster.backend);
   if (!missing.empty()) std::cout << "cannot be run by this build: " << missing << '\n';
   return kExitDone;

@@ -7,9 +7,11 @@
 #include <sys/ioctl.h>
 #include <thread>
 #include <unistd.h>
+#include <vector>
 
 #include "app/child.hpp"
 #include "app/run_directory.hpp"
+#include "app/run_events.hpp"
 #include "cli/commands.hpp"
 #include "trace/analyze/live.hpp"
 #include "trace/clock.hpp"
@@ -25,6 +27,7 @@ struct TopArguments {
 };
 
 constexpr std::int64_t kSecondNs = 1'000'000'000;
+constexpr std::size_t kShownEvents = 3;
 
 /// Whether the newest record is recent, so that the job's processes use this machine's clock.
 bool IsLive(std::int64_t newest_ns, std::int64_t now_ns) {
@@ -63,6 +66,11 @@ bool Show(const TopArguments& arguments, bool terminal) {
             << (runs ? "running" : "not running on this machine: as its newest message left it")
             << '\n';
   for (const std::string& line : read.skipped) std::cout << "not read: " << line << '\n';
+  const std::vector<RunEvent> events = EventsOf(arguments.run);
+  for (std::size_t i = events.size() - std::min(events.size(), kShownEvents); i < events.size();
+       ++i) {
+    std::cout << ToLine(events[i]) << '\n';
+  }
   std::cout << '\n'
             << Format(ActorsNow(files, runs ? now_ns : newest_ns),
                       terminal ? LinesOfTerminal() : 1000)

@@ -31,7 +31,7 @@
 namespace troupe {
 
 /// The version of everything sent between processes: the Hello, the Roster, the heartbeat.
-inline constexpr std::uint32_t kWireVersion = 3;
+inline constexpr std::uint32_t kWireVersion = 4;
 
 /// The time limit of a handshake, and again of TLS after it, on either side.
 inline constexpr std::chrono::milliseconds kHandshakeTime{2000};

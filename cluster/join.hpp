@@ -37,6 +37,14 @@ class TlsContext;
 /// The number of a process that waits to take a lost one's place (cluster/spare.hpp).
 inline constexpr ProcessId kSpareProcess = -1;
 
+/// A state of the job, or the part of one, that a process holds in memory.
+struct HeldState {
+  std::string folder;             ///< names the state
+  std::string manifest_sum = {};  ///< of its manifest; empty: this process does not have that
+  std::int64_t step = 0;          ///< after which it is; with the manifest
+  std::vector<std::string> files = {};
+};
+
 /// A process's description of itself. Errors name the fields in which processes differ.
 struct Hello {
   ProcessId process = 0;
@@ -49,6 +57,7 @@ struct Hello {
   std::int64_t generation = 0;
   Address address;  ///< the address it listens on
   std::int64_t pid = 0;
+  std::vector<HeldState> held = {};  ///< from the generations before
 };
 
 /// Known to every process once the job has met.

@@ -3,6 +3,7 @@
 #include <array>
 #include <string>
 #include <type_traits>
+#include <vector>
 
 namespace troupe {
 namespace {
@@ -13,6 +14,19 @@ template <class Bytes>
 struct Body {
   Bytes& bytes;
 
+  /// The number of items, each of `smallest` bytes or more.
+  template <class Item>
+  void Count(std::vector<Item>& items, std::size_t smallest) const {
+    auto count = static_cast<std::uint32_t>(items.size());
+    bytes.Field(count);
+    if constexpr (std::is_same_v<Bytes, ByteReader>) {
+      if (count > bytes.left() / smallest) {
+        throw WireError("expected " + std::to_string(count) + " items, got " +
+                        std::to_string(bytes.left()) + " bytes");
+      }
+      items.resize(count);
+    }
+  }
   void Member(Hello& hello) const {
     bytes.Field(hello.process);
     bytes.Field(hello.name);
@@ -37,19 +51,17 @@ struct Body {
     bytes.Field(hello.build);
     bytes.Field(hello.config);
     bytes.Field(hello.generation);
+    Count(hello.held, 4 + 4 + 8 + 4);
+    for (HeldState& state : hello.held) {
+      bytes.Field(state.folder);
+      bytes.Field(state.manifest_sum);
+      bytes.Field(state.step);
+      Count(state.files, 4);
+      for (std::string& file : state.files) bytes.Field(file);
+    }
   }
   void operator()(Roster& roster) const {
-    auto num_members = static_cast<std::uint32_t>(roster.members.size());
-    bytes.Field(num_members);
-    if constexpr (std::is_same_v<Bytes, ByteReader>) {
-      // The smallest member: three lengths, process, port and pid.
-      constexpr std::size_t kSmallestMember = 3 * 4 + 4 + 4 + 8;
-      if (num_members > bytes.left() / kSmallestMember) {
-        throw WireError("expected a roster of " + std::to_string(num_members) + " members, got " +
-                        std::to_string(bytes.left()) + " bytes");
-      }
-      roster.members.resize(num_members);
-    }
+    Count(roster.members, 3 * 4 + 4 + 4 + 8);  // three lengths, process, port and pid
     for (Hello& hello : roster.members) Member(hello);
     bytes.Field(roster.nonce);
     bytes.Field(roster.generation);

@@ -111,11 +111,13 @@ struct TransportConfig {
 bool NamesTcp(const std::string& ucx_tls);
 
 struct CheckpointConfig {
-  std::int64_t every = 0;       ///< steps between checkpoints; 0 = none by steps
-  double every_minutes = 10.0;  ///< the same by time; 0 = none by time
-  std::int64_t keep = 2;        ///< number of newest checkpoints to keep
-  std::int64_t keep_every = 0;  ///< keep those of steps that it divides, too; 0 = none
-  bool async = true;            ///< written while training goes on
+  std::int64_t every = 0;         ///< steps between checkpoints; 0 = none by steps
+  double every_minutes = 10.0;    ///< the same by time; 0 = none by time
+  std::int64_t keep = 2;          ///< number of newest checkpoints to keep
+  std::int64_t keep_every = 0;    ///< keep those of steps that it divides, too; 0 = none
+  bool async = true;              ///< written while training goes on
+  std::int64_t replicas = 0;      ///< mirrors of each process's state in the memory of others
+  std::int64_t mirror_every = 1;  ///< steps between them
 
   /// Returns whether the run writes checkpoints before its end.
   bool periodic() const { return every > 0 || every_minutes > 0; }

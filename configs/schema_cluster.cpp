@@ -95,7 +95,14 @@ std::vector<KeySpec> ClusterKeys() {  // NOLINT(readability-function-size): a ta
         "Checkpoints of steps that it divides are kept, too; 0 = none."},
        {"async", &CheckpointConfig::async, kAddedLater,
         "Checkpoints are written while training goes on, from a copy of the state in host memory. "
-        "false = training waits until they are written, and nothing is copied."}});
+        "false = training waits until they are written, and nothing is copied."},
+       {"replicas", &CheckpointConfig::replicas, kCountOrNone, kAddedLater, Unit{"processes"},
+        "How many other processes hold the state of each in memory, on other nodes first. With "
+        "--restarts a job that loses a process goes on from there: at most `mirror_every` "
+        "complete steps are repeated. 0 = it goes on from the newest checkpoint on disk."},
+       {"mirror_every", &CheckpointConfig::mirror_every, kCount, kAddedLater, Unit{"steps"},
+        "Steps between two such states. No update begins while an earlier state is not held "
+        "yet."}});
   return keys;
 }
 

@@ -1,4 +1,5 @@
-// What the Node of a process does with its disk for other processes: nodes may share none.
+// What the Node of a process does with its disk and its memory for other processes: nodes may share no
+// disk, and what is in memory ends with a process.
 #pragma once
 
 #include <cstddef>
@@ -13,7 +14,7 @@
 
 namespace troupe {
 
-/// Look for a file of a checkpoint, by its path.
+/// Look for a file of a checkpoint, by its path, in memory and on the disk.
 struct FindFile {
   std::string path;
 };
@@ -47,10 +48,42 @@ struct PublishManifest {
 inline auto Fields(PublishManifest& x) { return std::tie(x.folder, x.text, x.steps); }
 struct ManifestPublished : NoFields {};
 
+/// From the Director: hold a mirror of the files that process `from` holds of its own shards. Answered
+/// when they are here.
+struct HoldMirror {
+  std::string folder;
+  int from = 0;
+};
+inline auto Fields(HoldMirror& x) { return std::tie(x.folder, x.from); }
+struct MirrorHeld : NoFields {};
+
+/// From one Node to another, for process `to`: give it those files.
+struct GiveFiles {
+  std::string folder;
+  int to = 0;
+};
+inline auto Fields(GiveFiles& x) { return std::tie(x.folder, x.to); }
+struct FilesGiven {
+  std::vector<HeldFile> files;
+};
+inline auto Fields(FilesGiven& x) { return std::tie(x.files); }
+
+/// From the Director: all processes hold their files. Drop those of other checkpoints.
+struct CompleteHeld {
+  std::string folder;
+  std::string manifest;  ///< its text
+};
+inline auto Fields(CompleteHeld& x) { return std::tie(x.folder, x.manifest); }
+struct HeldCompleted : NoFields {};
+
+/// The part of a Node that holds checkpoints in memory.
+using Holder = caf::typed_actor<caf::replies_to<HoldMirror>::with<MirrorHeld>,
+                                caf::replies_to<CompleteHeld>::with<HeldCompleted>>;
+
 /// A Node, to those who only publish.
 using ManifestDisk = caf::typed_actor<caf::replies_to<PublishManifest>::with<ManifestPublished>>;
 
-/// From a Node to itself: work `number` with the disk has ended.
+/// From a Node to itself: work `number` with the disk, or with tensors, has ended.
 struct DiskWorkEnded {
   std::int64_t number = 0;
 };

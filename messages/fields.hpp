@@ -7,6 +7,7 @@
 
 #include "layout/route.hpp"
 #include "messages/wire.hpp"
+#include "modules/held_files.hpp"
 #include "modules/stage_program.hpp"
 #include "modules/stored_state.hpp"
 #include "trace/unit_place.hpp"
@@ -65,8 +66,11 @@ inline auto Fields(StoredShard& x) {
 }
 inline auto Fields(LoadedShard& x) { return std::tie(x.tensors, x.bytes_read, x.bytes_held); }
 inline auto Fields(SavedShard& x) { return std::tie(x.rank, x.stage, x.stored); }
-inline auto Fields(SaveOrder& x) { return std::tie(x.folder, x.step, x.many_disks); }
-inline auto Fields(LoadOrder& x) { return std::tie(x.folder, x.fresh, x.manifest_sum); }
+inline auto Fields(SaveOrder& x) { return std::tie(x.folder, x.step, x.many_disks, x.in_memory); }
+inline auto Fields(LoadOrder& x) {
+  return std::tie(x.folder, x.fresh, x.manifest_sum, x.in_memory);
+}
+inline auto Fields(HeldFile& x) { return std::tie(x.name, x.bytes); }
 inline auto Fields(RowMove& x) {
   return std::tie(x.source, x.destination, x.source_rows, x.destination_rows);
 }

@@ -46,6 +46,7 @@ using NodeMessages =
                 SpawnStage, SpawnDestinationLeader, SpawnSourceLeader, SpawnPhase, SpawnFeed,
                 Spawned, Introduce, WriteWaits, ReportWaits, Waits, EndActors, ActorsEnded,
                 FindFile, FileFound, ReadFile, FileRead, PublishManifest, ManifestPublished,
+                HoldMirror, MirrorHeld, GiveFiles, FilesGiven, CompleteHeld, HeldCompleted,
                 DiskWorkEnded>;
 
 }  // namespace troupe

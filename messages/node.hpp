@@ -190,6 +190,8 @@ using Node = caf::typed_actor<
     caf::replies_to<SpawnFeed>::with<Spawned>, caf::replies_to<OpenTrace>::with<TraceOpened>,
     caf::replies_to<ReportWaits>::with<Waits>, caf::replies_to<EndActors>::with<ActorsEnded>,
     caf::replies_to<FindFile>::with<FileFound>, caf::replies_to<ReadFile>::with<FileRead>,
-    caf::replies_to<PublishManifest>::with<ManifestPublished>, caf::reacts_to<DiskWorkEnded>>;
+    caf::replies_to<PublishManifest>::with<ManifestPublished>,
+    caf::replies_to<HoldMirror>::with<MirrorHeld>, caf::replies_to<GiveFiles>::with<FilesGiven>,
+    caf::replies_to<CompleteHeld>::with<HeldCompleted>, caf::reacts_to<DiskWorkEnded>>;
 
 }  // namespace troupe

@@ -125,8 +125,9 @@ struct UpdateRound {
                                        WaitUnit::kRound};
   std::int64_t round = 0;
   UpdateStep step;
-  bool wait = false;  ///< do not step before ApplyUpdate: the coefficient is not known yet
-  int place = 0;      ///< index of this Update in ApplyUpdate::squared_norms
+  /// Do not step before ApplyUpdate: the coefficient is not known yet, or the step must wait.
+  bool wait = false;
+  int place = 0;  ///< index of this Update in ApplyUpdate::squared_norms
 };
 inline auto Fields(UpdateRound& x) { return std::tie(x.round, x.step, x.wait, x.place); }
 struct SquaredNorm {
@@ -144,16 +145,19 @@ struct ApplyUpdate {
   std::int64_t round = 0;
   std::vector<double> squared_norms;  ///< by update; the receiver fills in its own
   double clip_norm = 0.0;             ///< 0: no clipping
+  std::int64_t held_ns = 0;           ///< for which a mirror held it back
 };
-inline auto Fields(ApplyUpdate& x) { return std::tie(x.round, x.squared_norms, x.clip_norm); }
+inline auto Fields(ApplyUpdate& x) {
+  return std::tie(x.round, x.squared_norms, x.clip_norm, x.held_ns);
+}
 struct UpdateDone {
   std::int64_t round = 0;
   std::int64_t busy_ns = 0;
 };
 inline auto Fields(UpdateDone& x) { return std::tie(x.round, x.busy_ns); }
 
-/// From the Director to an Update, before the next UpdateRound: store the state after this round's
-/// step. Answered when all shards of the Update are written.
+/// From the Director to an Update, before it can step in the next round: store the state after this
+/// round's step. Answered when all shards of the Update are stored. May come several times for a round.
 struct SaveState {
   static constexpr RequestWords kWords{nullptr, "checkpoint", WaitUnit::kRound};
   std::int64_t round = 0;

@@ -210,12 +210,13 @@ class StageProgram {
   /// Called once before any CopyState, if there will be some: takes the memory for copies, in the
   /// background. Fresh memory costs more time than a copy.
   virtual void PrepareCopies() {}
-  /// Begins to copy what a checkpoint stores to host memory, which it keeps for the next copy.
+  /// Begins to copy what a checkpoint stores to host memory, which it keeps for later copies.
   /// Returns when the copies are queued; `done` is called when they have run, and not if this
   /// throws. Until then Update, SetTensors, Offload and CopyState may not be called; passes may.
   virtual void CopyState(StateMovedCallback done);
   /// The pieces of the last copy that this shard owns, as Tensors(kind) would have listed them. They
-  /// keep their values until the next CopyState, and may be read on any thread.
+  /// keep their values as long as someone refers to them, and may be read on any thread. A copy that is
+  /// made meanwhile needs other memory.
   virtual std::vector<TensorPiece> CopiedTensors(TensorKind kind) const;
   /// Returns those that have ended since the last call, with times by the clock of trace/clock.hpp.
   virtual std::vector<ConcurrentWork> TakeConcurrent() { return {}; }

@@ -42,11 +42,15 @@ std::vector<StoredPiece> StoredPieces(Tensors tensors) {
   return all;
 }
 
+/// The file in a checkpoint's folder that makes it one.
+inline constexpr const char* kManifestName = "manifest.json";
+
 /// Which checkpoint a shard is stored in.
 struct SaveOrder {
   std::string folder;
   std::int64_t step = 0;    ///< optimizer steps done
   bool many_disks = false;  ///< the nodes of the job do not share the folder
+  bool in_memory = false;   ///< held by the process (HeldFiles), not written
 };
 
 /// The file of a shard.
@@ -54,7 +58,7 @@ struct StoredShard {
   std::string process = {};  ///< that wrote it
   std::string disk = {};  ///< with many disks: the process that has this one, the first of several
   std::uint64_t bytes = 0;
-  std::string sha256;         ///< of the file
+  std::string sha256;         ///< of the file; in memory, of the bytes before its tensors
   std::string header_sha256;  ///< of the bytes before its tensors
   std::vector<StoredTensor> tensors;
   friend bool operator==(const StoredShard&, const StoredShard&) = default;
@@ -80,6 +84,7 @@ struct LoadOrder {
   /// Modules and projectors that may lack tensors there: they begin with their own values.
   std::vector<std::string> fresh = {};
   std::string manifest_sum = {};  ///< ManifestSum of the right one; empty: whatever is there
+  bool in_memory = false;         ///< held by processes of the job (HeldFiles)
 };
 
 }  // namespace troupe

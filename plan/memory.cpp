@@ -185,7 +185,8 @@ StageMemory EstimateMemory(const Config& config, const std::string& module, int 
 static std::map<int, std::size_t> SnapshotsOf(const JobPlan& plan, const StagePlan& stage) {
   const Config& config = plan.config();
   std::map<int, std::size_t> bytes;
-  if (!config.checkpoint.async || !config.checkpoint.periodic()) return bytes;
+  const bool beside = config.checkpoint.async && config.checkpoint.periodic();
+  if (!beside && config.checkpoint.replicas == 0) return bytes;
   const ModuleConfig& module = *plan.ModuleOf(stage.module).config;
   const auto parameters = StageParameters(config, module.name, stage.pp);
   for (int dp = 0; dp < module.layout.dp; ++dp) {
@@ -279,8 +280,19 @@ std::map<int, std::size_t> HostNeeds(const Config& config, const std::vector<Sta
                 ? std::max(beside.at(rank), parameters.at(rank))
                 : bytes - savings.at(rank) + beside.at(rank);
   }
-  for (const auto& [rank, bytes] : SnapshotNeeds(stages)) needs[rank] += bytes;
+  for (const auto& [rank, bytes] : SnapshotNeeds(stages)) {
+    needs[rank] += bytes + MirrorNeedOf(config, bytes).held;
+  }
   return needs;
+}
+
+MirrorNeed MirrorNeedOf(const Config& config, std::size_t snapshot) {
+  const auto replicas = static_cast<std::size_t>(config.checkpoint.replicas);
+  if (replicas == 0) return {};
+  constexpr std::size_t kKept = 2;  // the last that is complete, and the one being made
+  // A state is copied although a checkpoint of another is still being written.
+  const std::size_t copies = config.checkpoint.async && config.checkpoint.periodic() ? 1 : 0;
+  return {.sent = replicas * snapshot, .held = (kKept * (1 + replicas) + copies) * snapshot};
 }
 
 std::map<int, std::size_t> RankSavings(const std::vector<StageNeed>& stages) {

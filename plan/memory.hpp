@@ -59,8 +59,16 @@ std::map<int, std::size_t> SnapshotNeeds(const std::vector<StageNeed>& stages);
 
 /// Returns host bytes by rank. A rank of backend "cpu" has all its needs on the host, and in
 /// addition the copies of offloaded encoders and activations. A rank on a GPU has these copies, or
-/// its parameters while they are created, whichever is larger. Both have the snapshots.
+/// its parameters while they are created, whichever is larger. Both have the snapshots and the mirrors.
 std::map<int, std::size_t> HostNeeds(const Config& config, const std::vector<StageNeed>& stages);
+
+/// What mirrors in memory cost a rank (checkpoint.replicas).
+struct MirrorNeed {
+  std::size_t sent = 0;  ///< bytes for each mirror
+  std::size_t held = 0;  ///< bytes of its own files, those of ranks with as much state, and a copy
+};
+/// `snapshot`: what the rank copies (SnapshotNeeds).
+MirrorNeed MirrorNeedOf(const Config& config, std::size_t snapshot);
 
 /// Returns by rank how much offloading lowers the peak. The language model's activations use the
 /// room of the offloaded state, so this is the smaller of the two.

@@ -27,10 +27,11 @@ enum class WorkKind : std::uint8_t {
   kActivationsWait = 15,  ///< the part of other work that waited for one of these two
   kSnapshot = 16,  ///< a shard's state copied to be written, concurrently with the next round
   kCheckpointWrite = 17,  ///< such a copy written, concurrently with the rounds after
-  kSnapshotWait = 18,     ///< the time for which an update waited for a snapshot
+  kSnapshotWait = 18,     ///< the time for which an update waited for a snapshot, or for a mirror
+  kMirror = 19,  ///< a copy put into the memory of the process, concurrently with the rounds after
 };
 
-inline constexpr std::uint8_t kNumWorkKinds = 18;
+inline constexpr std::uint8_t kNumWorkKinds = 19;
 
 /// Collectives, copies of activations and writes that run concurrently with other work, and waits for
 /// concurrent work. A trace keeps them apart from work.
@@ -47,7 +48,7 @@ constexpr bool IsCopy(WorkKind kind) {
 /// Work for a checkpoint: its unit is the step.
 constexpr bool IsForCheckpoint(WorkKind kind) {
   return kind == WorkKind::kCheckpoint ||
-         (kind >= WorkKind::kSnapshot && kind <= WorkKind::kSnapshotWait);
+         (kind >= WorkKind::kSnapshot && kind <= WorkKind::kMirror);
 }
 
 /// F, B, and W if weight gradients have separate passes. A bubble is time without passes.
@@ -75,7 +76,8 @@ constexpr const char* ToString(WorkKind kind) {
                                                                  "wait for activations",
                                                                  "snapshot",
                                                                  "checkpoint write",
-                                                                 "wait for snapshot"};
+                                                                 "wait for snapshot",
+                                                                 "mirror"};
   const auto number = static_cast<std::size_t>(kind);
   return number < kNames.size() ? kNames[number] : "?";
 }

@@ -21,6 +21,15 @@
 namespace troupe {
 namespace {
 
+/// A buffer that keeps `owner` alive, if there is one.
+Buffer KeptBy(const std::shared_ptr<void>& owner, const at::Tensor& tensor) {
+  Buffer buffer = AsBuffer(tensor);
+  if (!owner) return buffer;
+  auto both = std::make_shared<std::pair<Buffer, std::shared_ptr<void>>>(buffer, owner);
+  return Buffer::Wrap(std::move(both), buffer.data(), buffer.shape(), buffer.dtype(),
+                      buffer.device());
+}
+
 /// Learning rate and weight decay of a parameter at one step.
 AdamWStep StepOf(const Config& config, const ParameterSpec& spec, const UpdateStep& step) {
   const OptimizerConfig& all = config.optimizer;
@@ -322,7 +331,8 @@ ParameterStore::Held ParameterStore::HeldOf(const FlatParameter& parameter, Tens
 }
 
 std::vector<TensorPiece> ParameterStore::PiecesOf(TensorKind kind, const Sources& from,
-                                                  bool stored_only) const {
+                                                  bool stored_only,
+                                                  const std::shared_ptr<Copies>& owner) const {
   std::vector<TensorPiece> pieces;
   for (const FlatParameter& parameter : layout_.parameters()) {
     const ParameterSpec& spec = parameter.spec;
@@ -335,7 +345,7 @@ std::vector<TensorPiece> ParameterStore::PiecesOf(TensorKind kind, const Sources
       TensorPiece piece{.name = spec.name,
                         .global_shape = spec.shape,
                         .offsets = parameter.slice.offsets,
-                        .value = AsBuffer(held.elements.narrow(0, 0, size).view(box.shape)),
+                        .value = KeptBy(owner, held.elements.narrow(0, 0, size).view(box.shape)),
                         .owner = held.owner,
                         .in_folder = spec.frozen && spec.from_folder};
       for (std::size_t d = 0; d < box.offsets.size(); ++d) piece.offsets[d] += box.offsets[d];
@@ -351,7 +361,7 @@ std::vector<TensorPiece> ParameterStore::Pieces(TensorKind kind) const {
   return PiecesOf(kind, HostSources(kind), false);
 }
 
-void ParameterStore::AllocateCopies(TensorKind kind, CopyLane& lane) {
+ParameterStore::Sources ParameterStore::AllocateCopy(TensorKind kind, CopyLane& lane) const {
   const auto like = [&](const at::Tensor& live) {
     if (!live.defined() || live.numel() == 0) return live;
     return lane.HostBytes(static_cast<std::int64_t>(live.nbytes())).view(live.scalar_type());
@@ -361,8 +371,19 @@ void ParameterStore::AllocateCopies(TensorKind kind, CopyLane& lane) {
     return !parameter.spec.frozen && HeldOf(parameter, kind, live).owner;
   });
   // Replicas whose state others store copy nothing.
-  copied_[kind] =
-      owns ? Sources{like(live.whole), like(live.own), {}} : Sources{live.whole, live.own, {}};
+  return owns ? Sources{like(live.whole), like(live.own), {}} : Sources{live.whole, live.own, {}};
+}
+
+void ParameterStore::TakeFreeCopies(CopyLane& lane) {
+  copied_.reset();
+  const auto free = std::ranges::find(copies_, 1, &std::shared_ptr<Copies>::use_count);
+  std::atomic_thread_fence(std::memory_order_acquire);  // after the last reads of other threads
+  if (free != copies_.end()) {
+    copied_ = *free;
+    return;
+  }
+  copied_ = copies_.emplace_back(std::make_shared<Copies>());
+  for (const TensorKind kind : kStoredKinds) (*copied_)[kind] = AllocateCopy(kind, lane);
 }
 
 std::vector<LaneCopy> ParameterStore::CopiesOf(TensorKind kind) const {
@@ -372,15 +393,15 @@ std::vector<LaneCopy> ParameterStore::CopiesOf(TensorKind kind) const {
     if (parameter.spec.frozen) continue;
     const Held from = HeldOf(parameter, kind, live);
     if (!from.owner) continue;
-    copies.push_back({HeldOf(parameter, kind, copied_.at(kind)).elements, from.elements});
+    copies.push_back({HeldOf(parameter, kind, copied_->at(kind)).elements, from.elements});
   }
   return copies;
 }
 
 void ParameterStore::PrepareCopies(CopyLane& lane) {
   std::vector<at::Tensor> fresh;
+  TakeFreeCopies(lane);
   for (const TensorKind kind : kStoredKinds) {
-    AllocateCopies(kind, lane);
     for (const LaneCopy& copy : CopiesOf(kind)) fresh.push_back(copy.to);
   }
   if (!numerics_.device.is_cpu()) return;  // pinned memory is there
@@ -395,18 +416,20 @@ void ParameterStore::PrepareCopies(CopyLane& lane) {
 }
 
 void ParameterStore::CopyStored(CopyLane& lane, bool leaves, StateMovedCallback done) {
+  TakeFreeCopies(lane);
   std::vector<LaneCopy> copies;
   for (const TensorKind kind : kStoredKinds) {
-    if (!copied_.contains(kind)) AllocateCopies(kind, lane);
     std::ranges::move(CopiesOf(kind), std::back_inserter(copies));
   }
-  at::Tensor& frozen = copied_.at(TensorKind::kParameter).frozen;
-  if (!frozen.defined()) frozen = leaves ? frozen_.clone().to(at::kCPU) : frozen_.to(at::kCPU);
+  if (!copied_frozen_.defined()) {
+    copied_frozen_ = leaves ? frozen_.clone().to(at::kCPU) : frozen_.to(at::kCPU);
+  }
+  copied_->at(TensorKind::kParameter).frozen = copied_frozen_;
   lane.Queue(std::move(copies), {}, std::move(done));
 }
 
 std::vector<TensorPiece> ParameterStore::CopiedPieces(TensorKind kind) const {
-  return PiecesOf(kind, copied_.at(kind), true);
+  return PiecesOf(kind, copied_->at(kind), true, copied_);
 }
 
 void ParameterStore::SetPieces(const std::string& who, TensorKind kind,
@@ -414,8 +437,7 @@ void ParameterStore::SetPieces(const std::string& who, TensorKind kind,
   const at::NoGradGuard no_graph;
   if (kind == TensorKind::kParameter) exchange_->WaitForParameters();
   const Sources host = HostSources(kind);
-  if (const auto copies = copied_.find(kind); copies != copied_.end())
-    copies->second.frozen.reset();
+  copied_frozen_.reset();
   OverwritePieces(who, PiecesOf(kind, host, false), pieces);
   const auto put = [](const at::Tensor& live, const at::Tensor& written) {
     if (live.defined() && !live.device().is_cpu()) live.copy_(written);

@@ -125,13 +125,19 @@ class ParameterStore {
   Sources LiveSources(TensorKind kind) const;
   /// The same in host memory: where they are there, the live ones.
   Sources HostSources(TensorKind kind) const;
-  /// Gives the copies of a kind memory, once.
-  void AllocateCopies(TensorKind kind, CopyLane& lane);
+  /// What a copy of this shard's pieces holds.
+  using Copies = std::map<TensorKind, Sources>;
+  /// Memory for a copy of a kind.
+  Sources AllocateCopy(TensorKind kind, CopyLane& lane) const;
+  /// Makes `copied_` memory that nothing refers to, with that of all kinds.
+  void TakeFreeCopies(CopyLane& lane);
   /// From the live elements to those of their copies, which have memory.
   std::vector<LaneCopy> CopiesOf(TensorKind kind) const;
   Held HeldOf(const FlatParameter& parameter, TensorKind kind, const Sources& from) const;
-  /// Those alone that this shard stores, or all: only those are looked up in `from`.
-  std::vector<TensorPiece> PiecesOf(TensorKind kind, const Sources& from, bool stored_only) const;
+  /// Those alone that this shard stores, or all: only those are looked up in `from`. They keep `owner`
+  /// alive, if there is one.
+  std::vector<TensorPiece> PiecesOf(TensorKind kind, const Sources& from, bool stored_only,
+                                    const std::shared_ptr<Copies>& owner = nullptr) const;
 
   Numerics numerics_;
   FlatLayout layout_;
@@ -144,7 +150,10 @@ class ParameterStore {
   at::Tensor gradients_;
   at::Tensor first_moments_;
   at::Tensor second_moments_;
-  std::map<TensorKind, Sources> copied_;      ///< what the last copy of this shard's pieces holds
+  std::shared_ptr<Copies> copied_;  ///< the last one; null: there is none
+  at::Tensor copied_frozen_;        ///< shared by all copies
+  /// All copies. One that pieces refer to keeps its values.
+  std::vector<std::shared_ptr<Copies>> copies_;
   std::unique_ptr<BucketExchange> exchange_;  ///< destroyed first: it uses the others
 };
 

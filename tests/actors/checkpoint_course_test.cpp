@@ -129,4 +129,24 @@ TEST_CASE("whatever the disk does, no due step is forgotten and none is saved tw
   }
 }
 
+TEST_CASE("a state that was only in memory is written first", "[actors][course]") {
+  CheckpointCourse course({.writes = true, .async = true, .every = 100});
+  course.Resume(7, false);
+  CHECK(course.BeforeNext(0) == CheckpointCourse::Next::kSave);
+  CHECK(course.latest_step() == 7);
+  CHECK(course.IsMissingAtEnd(false));
+  course.OnSaving(7, 0);
+  course.OnSaved(1);
+  CHECK_FALSE(course.IsMissingAtEnd(true));
+
+  CheckpointCourse from_disk({.writes = true, .async = true, .every = 100});
+  from_disk.Resume(7, true);
+  CHECK(from_disk.BeforeNext(0) == CheckpointCourse::Next::kNothing);
+  CHECK_FALSE(from_disk.IsMissingAtEnd(true));
+
+  CheckpointCourse waits({.writes = true, .async = false, .every = 100});
+  waits.Resume(7, false);
+  CHECK(waits.holds());
+}
+
 }  // namespace troupe

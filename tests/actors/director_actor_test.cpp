@@ -192,7 +192,7 @@ TEST_CASE_METHOD(DirectorFixture, "a resumed job begins when every shard has bee
                  "[actors][director]") {
   config.checkpoints.resume = {"step 2", {"vision"}};
   std::vector<std::uint64_t> loaded;
-  config.checkpoints.loaded = [&](const std::vector<LoadedShard>& shards) {
+  config.checkpoints.loaded = [&](const std::vector<LoadedShard>& shards, const OpenElsewhere&) {
     for (const LoadedShard& shard : shards) loaded.push_back(shard.bytes_read);
   };
   Start(1);

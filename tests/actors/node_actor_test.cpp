@@ -310,7 +310,10 @@ TEST_CASE_METHOD(NodeFixture, "a node reads files of checkpoints for others, and
   CHECK(most->answers.at(0).bytes.size() == kMostOfFile);
   for (const std::string& path : {folder / "run/secret", checkpoint + "/../../secret",
                                   std::string("checkpoints/a/b"), std::string("/etc/passwd")}) {
-    const auto refused = Ask<FileFound>(node, FindFile{path});
+    const auto hidden = Ask<FileFound>(node, FindFile{path});
+    REQUIRE(hidden->answers.size() == 1);
+    CHECK_FALSE(hidden->answers[0].found);
+    const auto refused = Ask<FileRead>(node, ReadFile{path, 0, 1});
     REQUIRE(refused->errors.size() == 1);
     CHECK_THAT(refused->errors[0], Catch::EndsWith(": not a file of a checkpoint"));
   }
@@ -319,6 +322,47 @@ TEST_CASE_METHOD(NodeFixture, "a node reads files of checkpoints for others, and
   CHECK(std::filesystem::file_size(checkpoint + "/manifest.json") == 4);
   const auto failed = Ask<ManifestPublished>(node, PublishManifest{checkpoint, "bad", {}});
   CHECK(failed->errors == std::vector<std::string>{"the disk is full"});
+}
+
+TEST_CASE_METHOD(NodeFixture, "a node holds mirrors of another process, and gives its own files",
+                 "[actors][node]") {
+  config.held = std::make_shared<HeldFiles>();
+  Open(1);
+  const auto bytes_of = [](const std::string& text) {
+    Buffer bytes = Buffer::AllocateBytes(text.size());
+    std::copy(text.begin(), text.end(), bytes.as<char>());
+    return bytes;
+  };
+  config.held->Put("/run/memory/a", {"own", bytes_of("own bytes")}, true);
+  const auto mirror = Ask<MirrorHeld>(node, HoldMirror{"/run/memory/a", 2});
+  CHECK(mirror->pending());
+  CHECK(others.at(2)->Oldest<GiveFiles>().folder == "/run/memory/a");
+  CHECK(others.at(2)->Oldest<GiveFiles>().to == 1);
+  const FilesGiven given{{{"one", bytes_of("1")}, {"two", bytes_of("22")}}};
+  Give<GiveFiles>(*others.at(2), given);
+  CHECK(mirror->answers.size() == 1);
+  const auto own = Ask<FilesGiven>(node, GiveFiles{"/run/memory/a", 0});
+  REQUIRE(own->answers.at(0).files.size() == 1);  // mirrors are not passed on
+  CHECK(own->answers[0].files[0].name == "own");
+  for (const std::string name : {"own", "one", "two"}) {
+    CHECK(Ask<FileFound>(node, FindFile{"/run/memory/a/" + name})->answers.at(0).found);
+  }
+  const auto read = Ask<FileRead>(node, ReadFile{"/run/memory/a/two", 1, 1});
+  CHECK(read->answers.at(0).bytes == std::vector<std::byte>{std::byte('2')});
+  CHECK_FALSE(Ask<FileFound>(node, FindFile{"/run/memory/a/x"})->answers.at(0).found);
+  Ask<HeldCompleted>(node, CompleteHeld{"/run/memory/a", "{}"});
+  CHECK(config.held->Checkpoints().at(0).manifest == "{}");
+}
+
+TEST_CASE_METHOD(NodeFixture, "a mirror of a lost process does not come", "[actors][node]") {
+  config.held = std::make_shared<HeldFiles>();
+  Open(1);
+  Send(node, PeerLost{2});
+  const auto lost = Ask<MirrorHeld>(node, HoldMirror{"/run/memory/a", 2});
+  CHECK(lost->errors.size() == 1);
+  const auto refused = Ask<MirrorHeld>(node, HoldMirror{"/run/memory/a", 0});
+  Refuse<GiveFiles>(*others.at(0), "no memory is left");
+  CHECK(refused->errors == std::vector<std::string>{"no memory is left"});
 }
 
 }  // namespace troupe

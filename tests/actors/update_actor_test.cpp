@@ -282,6 +282,47 @@ TEST_CASE_METHOD(UpdateFixture, "a state may be asked for until the next round b
   CHECK(TakeLog() == ProbeLog{"devices: SaveShard"});
 }
 
+TEST_CASE_METHOD(UpdateFixture, "a state that is mirrored and written is copied once",
+                 "[actors][update]") {
+  Begin(0, false);
+  AllDone(0);
+  FinishReduction();
+  FinishStep();
+  TakeLog();
+  const auto mirrored = Ask<StateSaved>(update, SaveState{0, {"memory 1", 1, false, true}});
+  const auto written = Ask<StateSaved>(update, SaveState{0, {"step 1", 1}});
+  CHECK(TakeLog() == kCopy);
+  Give<ToSet<CopyState>>(devices, FromSet<StateCopied>{{{}, {}, {}, {}}});
+  CHECK(TakeLog() == ProbeLog{"devices: SaveShard", "devices: SaveShard"});
+  const auto saves = devices.Received<ToSet<SaveShard>>();
+  CHECK(saves.at(0).parts[0].second.order.in_memory);
+  CHECK_FALSE(saves.at(1).parts[0].second.order.in_memory);
+  const FromSet<ShardStored> stored{{{}, {}, {}, {}}};
+  Give<ToSet<SaveShard>>(devices, stored);
+  CHECK(mirrored->answers.size() == 1);
+  CHECK(written->pending());
+  const auto late = Ask<StateSaved>(update, SaveState{0, {"step 1 again", 1}});
+  CHECK(TakeLog() == ProbeLog{"devices: SaveShard"});
+}
+
+TEST_CASE_METHOD(UpdateFixture, "a state that is gone is not stored", "[actors][update]") {
+  Begin(0, false);
+  AllDone(0);
+  FinishReduction();
+  const bool has_stepped = GENERATE(false, true);  // or is stepping
+  if (has_stepped) FinishStep();
+  const auto late = Ask<StateSaved>(update, SaveState{-1, {"memory 7", 7, false, true}});
+  REQUIRE(late->errors.size() == 1);
+  CHECK_THAT(late->errors[0], Catch::EndsWith(": the state after round -1 is gone"));
+  CHECK(abort->raised());
+}
+
+TEST_CASE_METHOD(UpdateFixture, "the state before the first round can be stored",
+                 "[actors][update]") {
+  Ask<StateSaved>(update, SaveState{-1, {"memory 7", 7, false, true}});
+  CHECK(TakeLog() == kCopy);
+}
+
 TEST_CASE_METHOD(UpdateFixture, "a copy that fails fails the update, and a write, too",
                  "[actors][update]") {
   const auto saved = Ask<StateSaved>(update, SaveState{0, {"step 1", 1}});

@@ -67,7 +67,7 @@ std::vector<std::vector<double>> ReadAllInto(const std::string& folder, int dp, 
     read.insert(read.end(), loaded.tensors.begin(), loaded.tensors.end());
     values.push_back(program.Values());
   }
-  CheckDigests(folder, read);
+  CheckDigests({folder}, read);
   return values;
 }
 
@@ -433,8 +433,52 @@ TEST_CASE("pieces that a folder has are neither written nor expected") {
   FakeProgram read = in_folder(FakeProgram(shard, 1));
   ReadShard(read, shard, {folder, {}});
   FakeProgram whole(shard, 1);
-  CHECK_THROWS_WITH(ReadShard(whole, shard, {folder, {}}), Catch::Contains("m.frozen"));
+  CHECK_THROWS_WITH(ReadShard(whole, shard, {folder, {}}), Contains("m.frozen"));
 }
 
 }  // namespace
+
+TEST_CASE("a checkpoint in memory is read as one on a disk", "[checkpoint]") {
+  HeldFiles held;
+  const SaveOrder order{
+      .folder = "/nowhere/memory/a", .step = 120, .many_disks = true, .in_memory = true};
+  std::vector<WrittenShard> made;
+  for (const ShardAddress& shard : kShards) {
+    const FakeProgram program(shard, 2, true);
+    const auto pieces = StoredPieces([&](TensorKind kind) { return program.Tensors(kind); });
+    MadeShard one = MakeShard(pieces, shard, order, Buffer::AllocateBytes);
+    one.stored.disk = "n1";
+    held.Put(order.folder, std::move(one.file), true);
+    made.push_back({shard, std::move(one.stored)});
+  }
+  const std::string manifest = FormatManifest(MakeManifest({.step = 120}, made));
+  held.Complete(order.folder, manifest);
+  const OpenElsewhere open = [&](const std::string& path) { return held.Open(path); };
+  LoadOrder load{.folder = order.folder, .manifest_sum = Sha256Of(manifest), .in_memory = true};
+  const auto read_all = [&](int dp, int tp) {
+    std::vector<std::vector<double>> values;
+    std::vector<StoredTensor> read;
+    for (const ShardAddress& shard : FakeShards(dp, tp)) {
+      FakeProgram program(shard, tp);
+      const LoadedShard loaded = ReadShard(program, shard, load, open);
+      read.insert(read.end(), loaded.tensors.begin(), loaded.tensors.end());
+      values.push_back(program.Values());
+    }
+    CheckDigests(load, read, open);
+    return values;
+  };
+  const TemporaryDirectory directory;
+  WriteAll(directory.File("c"));
+  CHECK(read_all(2, 2) == ReadAllInto(directory.File("c"), 2, 2));
+  CHECK(read_all(1, 1) == ReadAllInto(directory.File("c"), 1, 1));
+  // A value that changed in memory is noticed, and nobody is told to remove a folder.
+  const auto files = held.OwnFiles(order.folder);
+  files[0].bytes.data()[files[0].bytes.num_bytes() - 1] ^= std::byte{1};
+  CHECK_THROWS_WITH(read_all(2, 2),
+                    Contains("was damaged since it was written") && !Contains("remove"));
+  load.manifest_sum = std::string(64, '0');
+  held.Clear();
+  CHECK_THROWS_WITH(read_all(2, 2), Contains("not the one that the first process has"));
+}
+
 }  // namespace troupe

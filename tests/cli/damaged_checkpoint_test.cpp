@@ -105,7 +105,7 @@ TEST_CASE("an unattended job sets a damaged checkpoint aside and resumes from th
                               Contains("troupe: warning: " + run.FolderOf(4) +
                                        ".damaged/language.s0-dp0-cp0-tp0.safetensors: damaged "
                                        "since it was written; this checkpoint is set aside\n") &&
-                              Contains("; setting the checkpoint aside, 1 of 1 times\n"));
+                              Contains("; leaving the damaged state, 1 of 1 times\n"));
   CHECK_THAT(outcome.out, Contains("resuming after step 2, from " + run.FolderOf(2)));
   CHECK(fs::exists(run.FolderOf(4) + ".damaged/manifest.json"));
   CHECK(fs::exists(run.FolderOf(4) + "/manifest.json"));
@@ -118,7 +118,7 @@ TEST_CASE("the processes of all nodes go on when a checkpoint is damaged", "[cli
   INFO(first.out << first.err << second.out << second.err);
   CHECK(first.exit_code == 0);
   CHECK(second.exit_code == 0);
-  CHECK_THAT(first.err, Contains("; setting the checkpoint aside, 1 of 1 times\n"));
+  CHECK_THAT(first.err, Contains("; leaving the damaged state, 1 of 1 times\n"));
   CHECK_THAT(first.out, Contains("resuming after step 2, from " + run.FolderOf(2)));
 }
 

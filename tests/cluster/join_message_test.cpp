@@ -23,6 +23,7 @@ Hello SomeHello() {
   hello.generation = 3;
   hello.address = {"10.0.0.3", 41234};
   hello.pid = 99;
+  hello.held = {{"memory/step-7", "abc", 7, {"a", "b"}}, {"memory/step-8", "", 0, {}}};
   return hello;
 }
 
@@ -58,6 +59,12 @@ TEST_CASE("a message that is encoded is the message that is decoded") {
   }
   const auto hello = std::get<Hello>(DecodeJoinMessage(Encode(SomeHello())));
   CHECK(hello.config == SomeHello().config);
+  REQUIRE(hello.held.size() == 2);
+  CHECK(hello.held[0].folder == "memory/step-7");
+  CHECK(hello.held[0].manifest_sum == "abc");
+  CHECK(hello.held[0].step == 7);
+  CHECK(hello.held[0].files == std::vector<std::string>{"a", "b"});
+  CHECK(hello.held[1].files.empty());
   CHECK(hello.address == SomeHello().address);
   CHECK(hello.generation == 3);
   CHECK(hello.pid == 99);
@@ -77,7 +84,7 @@ TEST_CASE("a roster that claims more members than it has bytes is not made room 
   ByteWriter writer;
   writer.U8(1);
   writer.U32(0xffffffff);
-  CHECK_THROWS_WITH(DecodeJoinMessage(writer.Take()), Contains("a roster of 4294967295 members"));
+  CHECK_THROWS_WITH(DecodeJoinMessage(writer.Take()), Contains("4294967295 items"));
 }
 
 TEST_CASE("frames are opened in order by the other side only") {

@@ -15,17 +15,24 @@ std::vector<std::string> Settings() {
 }  // namespace
 
 TEST_CASE("a spare takes the place of a lost machine, and the losses do not show it") {
+  // It gets the state of the lost machine from the disk, or from the memory of the other one.
+  const bool mirrors = GENERATE(false, true);
+  const auto settings = [&] {
+    auto all = Settings();
+    if (mirrors) all.insert(all.end(), {"checkpoint.every=0", "checkpoint.replicas=1"});
+    return all;
+  }();
   const Job undisturbed;
   const Program all(undisturbed.Train(Settings(), {"--local", "2"}));
   REQUIRE(all.WaitForEnd(kPatience).exit_code == 0);
   const Job job;
   const std::string join = FreeAddress();
   const auto start = [&](const std::vector<std::string>& more) {
-    auto words = job.Node(1, 2, join, Settings(), {"--restarts", "1"});
+    auto words = job.Node(1, 2, join, settings, {"--restarts", "1"});
     words.insert(words.end(), more.begin(), more.end());
     return std::make_unique<Program>(words);
   };
-  const Program first(job.Node(0, 2, join, Settings(), {"--restarts", "1"}));
+  const Program first(job.Node(0, 2, join, settings, {"--restarts", "1"}));
   const auto spare = start({"--spare"});
   const auto second = start({});
   REQUIRE(first.WaitForLine("a spare has come from 127.0.0.1", kPatience));
@@ -40,6 +47,7 @@ TEST_CASE("a spare takes the place of a lost machine, and the losses do not show
   CHECK(ending.exit_code == 0);
   CHECK(spare->WaitForEnd(kPatience).exit_code == 0);
   CHECK_THAT(first.Transcript(), Catch::Contains("takes the place of n1"));
+  CHECK_THAT(first.Transcript(), Catch::Contains(mirrors ? ", from memory" : "/checkpoints/step-"));
   CHECK_THAT(spare->Transcript(), Catch::Contains("the spare takes the place of n1"));
   CHECK(job.Losses() == undisturbed.Losses());
 }

@@ -28,6 +28,8 @@ const char* NameOf(KillPhase phase);
 struct KillTrial {
   KillPhase phase = KillPhase::kStart;
   std::uint64_t seed = 0;  ///< the process and the moment follow from it
+  /// Processes hold mirrors of each other's state: no more than the step before is repeated.
+  bool mirrors() const { return seed % 2 == 1; }
 };
 
 struct KillResult {

@@ -92,12 +92,28 @@ TEST_CASE("checkpoints are copied once in every layout, where they are copied at
   CHECK(copied({"checkpoint.async=false"}) == 0);
   CHECK(copied({"checkpoint.every_minutes=0"}) == 0);
   CHECK(copied({"checkpoint.every_minutes=0", "checkpoint.every=7"}) == one);
+  CHECK(copied({"checkpoint.async=false", "checkpoint.replicas=1"}) == one);
 
   const JobPlan plan(LoadConfig("configs/shapes.toml", {}).config);
   const auto stages = StageNeeds(plan);
   const JobPlan without(LoadConfig("configs/shapes.toml", {"checkpoint.async=false"}).config);
   CHECK(HostNeeds(plan.config(), stages).at(0) ==
         HostNeeds(without.config(), StageNeeds(without)).at(0) + SnapshotNeeds(stages).at(0));
+}
+
+TEST_CASE("two mirrors of each state are held, own and of others", "[cli]") {
+  const auto with = [](const std::string& replicas) {
+    return JobPlan(LoadConfig("configs/shapes.toml", {"checkpoint.replicas=" + replicas}).config);
+  };
+  const JobPlan none = with("0");
+  const JobPlan two = with("2");
+  CHECK(MirrorNeedOf(none.config(), 100).sent == 0);
+  CHECK(MirrorNeedOf(none.config(), 100).held == 0);
+  CHECK(MirrorNeedOf(two.config(), 100).sent == 200);
+  CHECK(MirrorNeedOf(two.config(), 100).held == 700);
+  const std::size_t copied = SnapshotNeeds(StageNeeds(none)).at(0);
+  CHECK(HostNeeds(two.config(), StageNeeds(two)).at(0) ==
+        HostNeeds(none.config(), StageNeeds(none)).at(0) + 7 * copied);
 }
 
 TEST_CASE("ranks on GPUs need of their host what is made or lies there", "[cli]") {

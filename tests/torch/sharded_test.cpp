@@ -1,7 +1,9 @@
 #include "checkpoint/sharded.hpp"
 
+#include <algorithm>
 #include <functional>
 #include <future>
+#include <iterator>
 #include <map>
 #include <string>
 #include <utility>
@@ -85,6 +87,27 @@ void SaveCopies(const Config& config, Job& job, const std::string& run, std::int
   WriteManifest(folder, MakeManifest({.step = step}, stored));
 }
 
+/// Copies the state of every shard. Returns the values of what is stored.
+std::vector<StoredPiece> CopyAll(const Config& config, Job& job) {
+  std::vector<StoredPiece> all;
+  ForEachShard(config, job, [&](StageProgram& program, const ShardAddress&) {
+    std::promise<void> copied;
+    program.CopyState([&](const WorkTimes&) { copied.set_value(); });
+    copied.get_future().wait();
+    const auto copies = [&](TensorKind kind) { return program.CopiedTensors(kind); };
+    std::ranges::move(StoredPieces(copies), std::back_inserter(all));
+  });
+  return all;
+}
+
+std::vector<std::string> ValuesOf(const std::vector<StoredPiece>& pieces) {
+  std::vector<std::string> values;
+  for (const auto& [kind, piece] : pieces) {
+    values.emplace_back(piece.value.as<char>(), piece.value.num_bytes());
+  }
+  return values;
+}
+
 void Restore(const Config& config, Job& job, const std::string& run) {
   const auto folder = NewestCheckpoint(run);
   REQUIRE(folder);
@@ -93,7 +116,7 @@ void Restore(const Config& config, Job& job, const std::string& run) {
     const LoadedShard loaded = ReadShard(program, shard, {*folder, {}});
     read.insert(read.end(), loaded.tensors.begin(), loaded.tensors.end());
   });
-  CheckDigests(*folder, read);
+  CheckDigests({*folder}, read);
 }
 
 /// Trains, saves, starts again from other values, restores, trains on.
@@ -141,6 +164,25 @@ TEST_CASE("training goes on from a checkpoint as if nothing had happened", "[tor
   SetLayout(config, "vision", {.tp = 2, .dp = 2});
   SetLayout(config, "language", {.tp = 2, .pp = GENERATE(1, 2), .dp = 2});
   RequireSameAfterInterruption(config);
+}
+
+TEST_CASE("a copy of the state keeps its values while someone refers to it", "[torch]") {
+  Config config = SmallConfig();
+  if (GENERATE(false, true)) config.optimizer.shard = OptimizerShard::kData;
+  SetLayout(config, "vision", {.tp = 2, .dp = 2});
+  SetLayout(config, "language", {.tp = 2, .dp = 2});
+  Job job(config);
+  TrainSteps(config, job, 0, 1);
+  std::vector<StoredPiece> first = CopyAll(config, job);
+  const std::vector<std::string> values = ValuesOf(first);
+  TrainSteps(config, job, 1, 2);
+  const std::vector<StoredPiece> second = CopyAll(config, job);
+  CHECK(ValuesOf(first) == values);
+  CHECK(ValuesOf(second) != values);
+  const std::byte* const memory = first.front().piece.value.data();
+  first.clear();
+  TrainSteps(config, job, 2, 3);
+  CHECK(CopyAll(config, job).front().piece.value.data() == memory);  // used again
 }
 
 TEST_CASE("training goes on with key/value heads that ranks share, and with frozen layers",

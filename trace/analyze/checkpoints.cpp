@@ -19,6 +19,11 @@ class Gathered {
       held_ns_ = std::max(held_ns_, LengthOf(pass));
       return;
     }
+    if (pass.kind == WorkKind::kMirror) {
+      mirror_ns_ = mirror_ns_ == 0 ? pass.begin_ns : std::min(mirror_ns_, pass.begin_ns);
+      if (work.cores.known()) mirror_on_core_ns_ += work.cores.on_core_ns;
+      return;
+    }
     if (!any_) time_ = {.step = pass.unit, .begin_ns = pass.begin_ns, .slowest = {}};
     any_ = true;
     time_.begin_ns = std::min(time_.begin_ns, pass.begin_ns);
@@ -26,6 +31,7 @@ class Gathered {
     if (pass.kind == WorkKind::kCheckpointWrite && work.cores.known()) {
       time_.on_core_ns += work.cores.on_core_ns;
     }
+    is_stored_ = is_stored_ || pass.kind != WorkKind::kSnapshot;
     if (pass.kind == WorkKind::kSnapshot) {
       copied_ns_ = std::max(copied_ns_, pass.end_ns);
     } else if (LengthOf(pass) > LengthOf(time_.slowest)) {
@@ -37,7 +43,12 @@ class Gathered {
     time_.end_ns = std::max(time_.end_ns, message.end_ns);
   }
 
-  bool any() const { return any_; }
+  /// Whether a file was written; else it was only mirrored.
+  bool is_stored() const { return is_stored_; }
+  /// When its mirror began; 0: it has none.
+  std::int64_t mirror_ns() const { return mirror_ns_; }
+  std::int64_t mirror_on_core_ns() const { return mirror_on_core_ns_; }
+  std::int64_t held_ns() const { return held_ns_; }
 
   CheckpointTime Result() const {
     CheckpointTime time = time_;
@@ -52,15 +63,15 @@ class Gathered {
 
  private:
   bool any_ = false;
+  bool is_stored_ = false;
+  std::int64_t mirror_ns_ = 0;
+  std::int64_t mirror_on_core_ns_ = 0;
   CheckpointTime time_;
   std::int64_t copied_ns_ = 0;
   std::int64_t held_ns_ = 0;  ///< the longest wait
 };
 
-}  // namespace
-
-std::vector<CheckpointTime> CheckpointTimesOf(const TraceIndex& index, std::int64_t begin_ns,
-                                              std::int64_t end_ns) {
+std::map<std::int64_t, Gathered> GatherBySteps(const TraceIndex& index) {
   std::map<std::int64_t, Gathered> by_step;
   std::map<std::int64_t, std::int64_t> steps;  // by the round of their work
   for (const auto* list : {&index.trace().work, &index.trace().concurrent}) {
@@ -75,10 +86,37 @@ std::vector<CheckpointTime> CheckpointTimesOf(const TraceIndex& index, std::int6
     const auto step = steps.find(index.RoundOf(i));
     if (step != steps.end()) by_step.at(step->second).Handled(index.message(i));
   }
+  return by_step;
+}
+
+}  // namespace
+
+MirrorTimes MirrorTimesOf(const TraceIndex& index, std::int64_t begin_ns, std::int64_t end_ns) {
+  MirrorTimes times;
+  for (const auto& [step, gathered] : GatherBySteps(index)) {
+    const std::int64_t at_ns = gathered.mirror_ns();
+    if (at_ns == 0 || at_ns < begin_ns || at_ns >= end_ns) continue;
+    ++times.mirrors;
+    times.on_core_ns += gathered.mirror_on_core_ns();
+    if (!gathered.is_stored()) times.waited_ns += gathered.held_ns();
+  }
+  return times;
+}
+
+std::string Format(const MirrorTimes& mirrors, std::int64_t whole_ns) {
+  if (mirrors.mirrors == 0) return "";
+  std::string text = Counted(mirrors.mirrors, "mirror") + " in memory: ";
+  if (mirrors.on_core_ns > 0) text += "made on a core in " + Duration(mirrors.on_core_ns) + "; ";
+  return text + "training waited " + Duration(mirrors.waited_ns) + ", " +
+         PercentOf(mirrors.waited_ns, whole_ns) + " of the time\n";
+}
+
+std::vector<CheckpointTime> CheckpointTimesOf(const TraceIndex& index, std::int64_t begin_ns,
+                                              std::int64_t end_ns) {
   std::vector<CheckpointTime> times;
-  for (const auto& [step, gathered] : by_step) {
+  for (const auto& [step, gathered] : GatherBySteps(index)) {
     const CheckpointTime time = gathered.Result();
-    if (gathered.any() && time.begin_ns >= begin_ns && time.begin_ns < end_ns) {
+    if (gathered.is_stored() && time.begin_ns >= begin_ns && time.begin_ns < end_ns) {
       times.push_back(time);
     }
   }

@@ -25,6 +25,20 @@ struct CheckpointTime {
 std::vector<CheckpointTime> CheckpointTimesOf(const TraceIndex& index, std::int64_t begin_ns,
                                               std::int64_t end_ns);
 
+/// The mirrors in the memory of processes.
+struct MirrorTimes {
+  std::int64_t mirrors = 0;
+  std::int64_t on_core_ns = 0;  ///< of the threads that made their files; 0: unknown
+  std::int64_t waited_ns =
+      0;  ///< for which training waited: of each, the update that waited longest
+};
+
+/// Those that began in [begin_ns, end_ns). Waits for a checkpoint of the same step do not count.
+MirrorTimes MirrorTimesOf(const TraceIndex& index, std::int64_t begin_ns, std::int64_t end_ns);
+
+/// One line, with shares of `whole_ns`; empty if there are none.
+std::string Format(const MirrorTimes& mirrors, std::int64_t whole_ns);
+
 /// One line, with shares of `whole_ns`; empty if there are none.
 std::string Format(const std::vector<CheckpointTime>& checkpoints, const TraceIndex& index,
                    std::int64_t whole_ns);

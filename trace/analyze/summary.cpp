@@ -210,6 +210,7 @@ Summary Summarize(const TraceIndex& index, const std::vector<StepSpan>& spans, s
   summary.collectives = CollectiveTimesOf(index, begin_ns, end_ns);
   summary.activations = ActivationTimesOf(index, begin_ns, end_ns);
   summary.checkpoints = CheckpointTimesOf(index, begin_ns, end_ns);
+  summary.mirrors = MirrorTimesOf(index, begin_ns, end_ns);
   return summary;
 }
 

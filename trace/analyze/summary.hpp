@@ -83,8 +83,9 @@ struct Summary {
   std::vector<CollectiveTime> collectives;  ///< by module
   std::vector<ActivationTime> activations;  ///< by module, if any leave
   std::vector<CheckpointTime> checkpoints;  ///< by time
-  std::vector<std::int64_t> memory_bytes;   ///< by process: the most in use; 0: unknown
-  std::vector<RankMemory> gpu_memory;       ///< by rank, for ranks that compute on a GPU
+  MirrorTimes mirrors;
+  std::vector<std::int64_t> memory_bytes;  ///< by process: the most in use; 0: unknown
+  std::vector<RankMemory> gpu_memory;      ///< by rank, for ranks that compute on a GPU
 };
 
 /// Covers the time from the beginning of the first of `spans` to the end of the last; without spans

@@ -187,6 +187,7 @@ std::string Format(const Summary& summary, const TraceIndex& index, const Steps&
   for (const CollectiveTime& time : summary.collectives) text += Format(time);
   for (const ActivationTime& time : summary.activations) text += Format(time);
   text += Format(summary.checkpoints, index, summary.end_ns - summary.begin_ns);
+  text += Format(summary.mirrors, summary.end_ns - summary.begin_ns);
   if (!summary.gpu_memory.empty()) {
     text += "\nmemory of each rank's GPU\n" + ToText(GpuMemoryTable(summary, trace));
   }

@@ -133,6 +133,38 @@ TEST_CASE("a checkpoint beside the steps has the time for which they waited", "[
   CHECK(steps.all().size() == 5);
 }
 
+TEST_CASE("mirrors in memory are no checkpoints, and have one line", "[trace]") {
+  generated::Spec spec;
+  spec.steps = 5;
+  RunTrace trace = generated::Generate(spec);
+  const auto add = [&](std::vector<TraceWork>& list, WorkKind kind, std::int64_t step,
+                       std::int64_t begin_ns, std::int64_t length_ns) {
+    TraceWork work;
+    work.pass = {.unit = step,
+                 .round = step,
+                 .begin_ns = begin_ns,
+                 .end_ns = begin_ns + length_ns,
+                 .kind = kind};
+    if (kind == WorkKind::kMirror) work.cores.on_core_ns = 600'000;
+    list.push_back(work);
+  };
+  for (const std::int64_t step : {1, 2}) {
+    const std::int64_t begin_ns = Steps(TraceIndex(trace)).Of(step + 1).begin_ns + 1'000;
+    add(trace.work, WorkKind::kSnapshot, step, begin_ns, 300'000);
+    add(trace.concurrent, WorkKind::kMirror, step, begin_ns + 300'000, 600'000);
+    add(trace.concurrent, WorkKind::kSnapshotWait, step, begin_ns + 800'000, step * 100'000);
+  }
+  const TraceIndex index(trace);
+  const Steps steps(index);
+  const Summary summary = Summarize(index, steps.all());
+  CHECK(summary.checkpoints.empty());
+  CHECK(summary.mirrors.mirrors == 2);
+  CHECK(summary.mirrors.waited_ns == 300'000);
+  CHECK_THAT(Format(summary, index, steps),
+             Catch::Contains(
+                 "\n2 mirrors in memory: made on a core in 1.20 ms; training waited 300 us, "));
+}
+
 TEST_CASE("writing a checkpoint is neither waiting nor computing, and has a line", "[trace]") {
   generated::Spec spec;
   spec.steps = 5;

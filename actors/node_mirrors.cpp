@@ -1,0 +1,81 @@
+// What a Node holds in memory for other processes: mirrors of their state.
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <utility>
+
+#include "actors/node_actor.hpp"
+
+namespace troupe {
+namespace {
+
+/// The files of a mirror on their way to this process.
+struct Arriving {
+  std::atomic<std::size_t> missing = 0;
+  std::mutex mutex;
+  std::optional<Failure> failure;
+};
+
+/// Fetches the files, and answers `promise` when they are here. Tensors arrive on other threads.
+void Fetch(NodePointer self, const std::string& folder, const FilesGiven& given,
+           Promise<MirrorHeld> promise) {
+  NodeState& s = self->state;
+  const std::int64_t number = s.next_disk_work++;
+  const auto arriving = std::make_shared<Arriving>();
+  arriving->missing = given.files.size() + 1;
+  s.disk_work[number] = [arriving, promise]() mutable {
+    if (!arriving->failure) return promise.deliver(MirrorHeld{});
+    promise.deliver(MakeFailure(*arriving->failure));
+  };
+  const auto ended = [arriving, number, weak = caf::actor_cast<caf::actor_addr>(Node(self))] {
+    if (--arriving->missing > 0) return;
+    const auto node = caf::actor_cast<caf::actor>(weak);
+    if (node) caf::anon_send(node, DiskWorkEnded{number});
+  };
+  for (const HeldFile& file : given.files) {
+    s.config.tensors->Fetch(
+        file.bytes, file.name,
+        [held = s.config.held, folder, name = file.name, ended](Buffer bytes) {
+          held->Put(folder, {name, std::move(bytes)}, false);
+          ended();
+        },
+        [arriving, ended](const Failure& failure) {
+          {
+            const std::lock_guard lock(arriving->mutex);
+            arriving->failure = failure;
+          }
+          ended();
+        });
+  }
+  ended();
+}
+
+}  // namespace
+
+caf::result<MirrorHeld> HoldMirrorOf(NodePointer self, const HoldMirror& hold) {
+  NodeState& s = self->state;
+  const auto from = s.nodes.find(hold.from);
+  if (from == s.nodes.end()) {
+    return MakeFailure({"mirror: its process is lost", FailureKind::kLost});
+  }
+  auto promise = self->make_response_promise<MirrorHeld>();
+  self->request(from->second, caf::infinite, GiveFiles{hold.folder, s.config.self})
+      .then([self, promise, folder = hold.folder](
+                const FilesGiven& given) { Fetch(self, folder, given, promise); },
+            [promise](const caf::error& reason) mutable { promise.deliver(reason); });
+  return promise;
+}
+
+FilesGiven GiveHeld(NodePointer self, const GiveFiles& give) {
+  const NodeConfig& config = self->state.config;
+  FilesGiven given;
+  for (HeldFile& file : config.held->OwnFiles(give.folder)) {
+    given.files.push_back({std::move(file.name), config.tensors->Push(file.bytes, give.to)});
+  }
+  return given;
+}
+
+}  // namespace troupe

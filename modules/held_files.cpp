@@ -1,0 +1,141 @@
+#include "modules/held_files.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+#include <stdexcept>
+#include <utility>
+
+#include "modules/stored_state.hpp"
+
+namespace troupe {
+namespace {
+
+class BytesInMemory : public ByteSource {
+ public:
+  BytesInMemory(std::string path, Buffer bytes)
+      : path_(std::move(path)), bytes_(std::move(bytes)) {}
+
+  std::uint64_t size() const override { return bytes_.num_bytes(); }
+  void Read(std::uint64_t offset, void* data, std::size_t count) const override {
+    if (offset > size() || count > size() - offset) {
+      throw std::runtime_error(path_ + ": has " + std::to_string(size()) + " bytes, expected " +
+                               std::to_string(count) + " from " + std::to_string(offset) + " on");
+    }
+    if (count > 0) std::memcpy(data, bytes_.data() + offset, count);
+  }
+
+ private:
+  std::string path_;
+  Buffer bytes_;
+};
+
+Buffer BytesOfText(const std::string& text) {
+  Buffer bytes = Buffer::AllocateBytes(text.size());
+  if (!text.empty()) std::memcpy(bytes.data(), text.data(), text.size());
+  return bytes;
+}
+
+}  // namespace
+
+Buffer HeldFiles::Allocate(std::size_t num_bytes) {
+  {
+    const std::lock_guard lock(mutex_);
+    const auto free = std::ranges::find_if(dropped_, [&](const Buffer& memory) {
+      return memory.num_bytes() == num_bytes && memory.use_count() == 1;
+    });
+    if (free != dropped_.end()) {
+      std::atomic_thread_fence(std::memory_order_acquire);  // after the last reads of other threads
+      Buffer memory = std::move(*free);
+      dropped_.erase(free);
+      return memory;
+    }
+  }
+  return Buffer::AllocateBytes(num_bytes);
+}
+
+void HeldFiles::Put(const std::string& folder, HeldFile file, bool own) {
+  const std::lock_guard lock(mutex_);
+  Folder& held = folders_[folder];
+  (own ? held.own : held.mirrors)[file.name] = std::move(file.bytes);
+}
+
+std::vector<HeldFile> HeldFiles::OwnFiles(const std::string& folder) const {
+  const std::lock_guard lock(mutex_);
+  std::vector<HeldFile> files;
+  const auto found = folders_.find(folder);
+  if (found == folders_.end()) return files;
+  for (const auto& [name, bytes] : found->second.own) files.push_back({name, bytes});
+  return files;
+}
+
+void HeldFiles::Complete(const std::string& folder, std::string manifest) {
+  const std::lock_guard lock(mutex_);
+  folders_[folder].manifest = std::move(manifest);
+  DropOthers(folder);
+}
+
+void HeldFiles::KeepOnly(const std::string& folder) {
+  const std::lock_guard lock(mutex_);
+  DropOthers(folder);
+}
+
+void HeldFiles::DropOthers(const std::string& folder) {
+  dropped_.clear();
+  for (auto& [path, held] : folders_) {
+    if (path == folder) continue;
+    for (auto& [name, bytes] : held.own) dropped_.push_back(std::move(bytes));
+  }
+  std::erase_if(folders_, [&](const auto& held) { return held.first != folder; });
+}
+
+void HeldFiles::Clear() {
+  const std::lock_guard lock(mutex_);
+  folders_.clear();
+  dropped_.clear();
+}
+
+std::shared_ptr<const ByteSource> HeldFiles::Open(const std::string& path) const {
+  const std::size_t slash = path.rfind('/');
+  if (slash == std::string::npos) return nullptr;
+  const std::string name = path.substr(slash + 1);
+  const std::lock_guard lock(mutex_);
+  const auto folder = folders_.find(path.substr(0, slash));
+  if (folder == folders_.end()) return nullptr;
+  const Folder& held = folder->second;
+  if (name == kManifestName) {
+    if (held.manifest.empty()) return nullptr;
+    return std::make_shared<BytesInMemory>(path, BytesOfText(held.manifest));
+  }
+  for (const auto* files : {&held.own, &held.mirrors}) {
+    const auto file = files->find(name);
+    if (file != files->end()) return std::make_shared<BytesInMemory>(path, file->second);
+  }
+  return nullptr;
+}
+
+std::vector<HeldCheckpoint> HeldFiles::Checkpoints() const {
+  const std::lock_guard lock(mutex_);
+  std::vector<HeldCheckpoint> all;
+  for (const auto& [path, held] : folders_) {
+    std::map<std::string, Buffer> files = held.own;
+    files.insert(held.mirrors.begin(), held.mirrors.end());
+    HeldCheckpoint checkpoint{.folder = path, .manifest = held.manifest, .files = {}};
+    for (const auto& [name, bytes] : files) checkpoint.files.push_back(name);
+    all.push_back(std::move(checkpoint));
+  }
+  return all;
+}
+
+std::size_t HeldFiles::num_bytes() const {
+  const std::lock_guard lock(mutex_);
+  std::size_t bytes = 0;
+  for (const auto& [path, held] : folders_) {
+    for (const auto* files : {&held.own, &held.mirrors}) {
+      for (const auto& [name, file] : *files) bytes += file.num_bytes();
+    }
+  }
+  return bytes;
+}
+
+}  // namespace troupe

@@ -1,0 +1,68 @@
+// Files of checkpoints that a process holds in memory: those of its own shards, and mirrors of the
+// files of other processes. They outlive the generations of a job, so that it can go on from a step of
+// which nothing is on a disk.
+#pragma once
+
+#include <cstddef>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "files/byte_source.hpp"
+#include "transport/buffer.hpp"
+
+namespace troupe {
+
+/// A file of a checkpoint in memory.
+struct HeldFile {
+  std::string name;  ///< within the folder
+  Buffer bytes;      ///< [size] uint8
+};
+
+/// What a process holds of a checkpoint.
+struct HeldCheckpoint {
+  std::string folder;
+  std::string manifest;            ///< its text; empty: not complete yet, as far as known here
+  std::vector<std::string> files;  ///< without the manifest, in the order of their names
+};
+
+/// Thread-safe. A path is FOLDER/NAME; no such folder is on a disk.
+class HeldFiles {
+ public:
+  /// Returns uninitialised memory for a file, if possible that of a file that was dropped: fresh memory
+  /// costs more time than a copy.
+  Buffer Allocate(std::size_t num_bytes);
+  /// `own`: of a shard of this process.
+  void Put(const std::string& folder, HeldFile file, bool own);
+  /// The files of the process's own shards.
+  std::vector<HeldFile> OwnFiles(const std::string& folder) const;
+  /// All processes have put their files: notes the manifest, and drops all other folders.
+  void Complete(const std::string& folder, std::string manifest);
+  /// Drops all folders but this one.
+  void KeepOnly(const std::string& folder);
+  /// Drops everything.
+  void Clear();
+
+  /// A file, or a manifest. Null: it is not held.
+  std::shared_ptr<const ByteSource> Open(const std::string& path) const;
+  std::vector<HeldCheckpoint> Checkpoints() const;
+  std::size_t num_bytes() const;
+
+ private:
+  struct Folder {
+    std::map<std::string, Buffer> own;
+    std::map<std::string, Buffer> mirrors;
+    std::string manifest;
+  };
+
+  /// With the lock.
+  void DropOthers(const std::string& folder);
+
+  mutable std::mutex mutex_;
+  std::map<std::string, Folder> folders_;
+  std::vector<Buffer> dropped_;  ///< memory of own files, to be used again
+};
+
+}  // namespace troupe

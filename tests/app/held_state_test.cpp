@@ -1,0 +1,66 @@
+#include "app/held_state.hpp"
+
+#include <catch2/catch.hpp>
+
+#include "checkpoint/manifest.hpp"
+#include "configs/loader.hpp"
+
+namespace troupe {
+namespace {
+
+std::vector<std::string> FilesOfPlan(const JobPlan& plan) {
+  std::vector<std::string> names;
+  for (const auto& [rank, set] : plan.lock_steps()) {
+    for (const auto& [stage, shard] : plan.ShardsOn(rank)) names.push_back(ShardFileName(shard));
+  }
+  return names;
+}
+
+Hello Holding(std::vector<HeldState> held) {
+  Hello hello;
+  hello.held = std::move(held);
+  return hello;
+}
+
+}  // namespace
+
+TEST_CASE("a job goes on from the newest state that its processes hold whole", "[app]") {
+  const JobPlan plan(LoadConfig("configs/shapes.toml", {}).config);
+  const std::vector<std::string> all = FilesOfPlan(plan);
+  const std::vector<std::string> some(all.begin(), all.begin() + 3);
+  const std::vector<std::string> rest(all.begin() + 3, all.end());
+  CHECK_FALSE(NewestHeld({Hello{}, Hello{}}, plan));
+  CHECK_FALSE(NewestHeld({Holding({{"a", "sum", 4, some}}), Hello{}}, plan));
+  const auto two =
+      NewestHeld({Holding({{"a", "sum", 4, some}}), Holding({{"a", "", 0, rest}})}, plan);
+  REQUIRE(two);
+  CHECK(two->folder == "a");
+  CHECK(two->step == 4);
+  CHECK(two->manifest_sum == "sum");
+  // Nobody has its manifest: a process may lack its files.
+  CHECK_FALSE(NewestHeld({Holding({{"a", "", 0, some}}), Holding({{"a", "", 0, rest}})}, plan));
+  // Files of two states are not mixed, and the newest may lack some.
+  CHECK_FALSE(NewestHeld({Holding({{"a", "x", 4, some}}), Holding({{"b", "y", 5, rest}})}, plan));
+  const auto newest = NewestHeld(
+      {Holding({{"a", "x", 4, all}, {"c", "z", 6, some}}), Holding({{"b", "y", 5, all}})}, plan);
+  REQUIRE(newest);
+  CHECK(newest->folder == "b");
+}
+
+TEST_CASE("a process tells what it holds, with the sum of the manifest", "[app]") {
+  HeldFiles held;
+  held.Put("a", {"f", held.Allocate(1)}, true);
+  const auto states = HeldBy(held);
+  REQUIRE(states.size() == 1);
+  CHECK(states[0].folder == "a");
+  CHECK(states[0].manifest_sum.empty());
+  CHECK(states[0].files == std::vector<std::string>{"f"});
+  RunState run{.step = 7, .steps = 9};
+  const StoredShard stored{
+      .sha256 = std::string(64, '0'), .header_sha256 = std::string(64, '0'), .tensors = {}};
+  held.Complete("a", FormatManifest(MakeManifest(run, {{{"m", 0, 0, 0, 0}, stored}})));
+  CHECK(HeldBy(held)[0].step == 7);
+  CHECK(HeldBy(held)[0].manifest_sum.size() == 64);
+}
+
+}  // namespace troupe
