@@ -36,12 +36,13 @@ void AskHolders(DirectorPointer self, std::size_t count, Request request,
 void CompleteMirror(DirectorPointer self) {
   DirectorState& s = self->state;
   if (!s.mirrored || s.course.steps_done() < s.mirrored->order.step) return;
-  const auto [order, shards] = *std::exchange(s.mirrored, std::nullopt);
-  std::string manifest;
-  if (!Try(self, [&] { manifest = s.config.checkpoints.manifest(order.step, shards); })) return;
-  const auto request = [&s, folder = order.folder, &manifest](std::size_t i) {
-    return std::pair(s.config.holders[i], CompleteHeld{folder, manifest});
-  };
+  const DirectorState::Mirrored done = *std::exchange(s.mirrored, std::nullopt);
+  CompleteHeld complete{done.order.folder, ""};
+  const bool has_manifest = Try(self, [&] {
+    complete.manifest = s.config.checkpoints.manifest(done.order.step, done.shards);
+  });
+  if (!has_manifest) return;
+  const auto request = [&](std::size_t i) { return std::pair(s.config.holders[i], complete); };
   AskHolders<HeldCompleted>(self, s.config.holders.size(), request, [self, &s] {
     s.mirrors.OnMirrored();
     Mirror(self);  // before an update that changes the next state

@@ -114,6 +114,37 @@ StoredShard Hold(HeldFiles& held, const std::vector<StoredPiece>& pieces, const 
   return std::move(made.stored);
 }
 
+/// How the shards of process `name` are stored: on its disk and in its memory.
+ShardStorage StorageOf(const JobSetup& setup, const CheckpointConfig& config,
+                       const std::string& name, const std::shared_ptr<AbortSignal>& abort) {
+  const auto save = [name, held = setup.held](const std::vector<StoredPiece>& pieces,
+                                              const ShardAddress& shard, const SaveOrder& order) {
+    StoredShard stored =
+        order.in_memory ? Hold(*held, pieces, shard, order) : WriteShard(pieces, shard, order);
+    stored.process = name;
+    return stored;
+  };
+  const auto publish = [keep = config.keep, keep_every = config.keep_every, abort,
+                        publishing = setup.publishing](const PublishManifest& manifest,
+                                                       const std::string& disk) {
+    std::unique_lock<std::timed_mutex> alone;
+    if (publishing) alone = std::unique_lock(*publishing);
+    // The next generation of the job may go on from a checkpoint that would be removed.
+    if (abort->raised()) throw std::runtime_error(abort->failure().text);
+    PublishCheckpoint(manifest.folder, manifest.text, disk);
+    const std::string run = RunOf(manifest.folder);
+    if (manifest.steps.empty()) return RemoveOldCheckpoints(run, keep, keep_every);
+    KeepCheckpoints(run, manifest.steps);
+  };
+  const auto load = [held = setup.held](StageProgram& program, const ShardAddress& shard,
+                                        const LoadOrder& order, const OpenElsewhere& elsewhere) {
+    // What the last generation began is never complete.
+    if (held) held->KeepOnly(order.folder);
+    return ReadShard(program, shard, order, elsewhere);
+  };
+  return {save, load, publish};
+}
+
 /// Makes ranks create their queue and their groups before their programs.
 void UseGpus(NodeConfig& node, const ClusterConfig& cluster,
              const std::shared_ptr<DeviceBackend>& backend,
@@ -183,33 +214,7 @@ NodeConfig NodeOf(const JobSetup& setup, std::shared_ptr<const ProcessPlan> proc
   node.observer = setup.observer;
   node.faults = setup.faults;
   node.checkpoints = setup.checkpoints;
-  const auto save = [name = processes->Of(self).name, held = setup.held](
-                        const std::vector<StoredPiece>& pieces, const ShardAddress& shard,
-                        const SaveOrder& order) {
-    StoredShard stored =
-        order.in_memory ? Hold(*held, pieces, shard, order) : WriteShard(pieces, shard, order);
-    stored.process = name;
-    return stored;
-  };
-  const auto publish = [keep = config.checkpoint.keep, keep_every = config.checkpoint.keep_every,
-                        abort = node.abort, publishing = setup.publishing](
-                           const PublishManifest& manifest, const std::string& disk) {
-    std::unique_lock<std::timed_mutex> alone;
-    if (publishing) alone = std::unique_lock(*publishing);
-    // The next generation of the job may go on from a checkpoint that would be removed.
-    if (abort->raised()) throw std::runtime_error(abort->failure().text);
-    PublishCheckpoint(manifest.folder, manifest.text, disk);
-    const std::string run = RunOf(manifest.folder);
-    if (manifest.steps.empty()) return RemoveOldCheckpoints(run, keep, keep_every);
-    KeepCheckpoints(run, manifest.steps);
-  };
-  const auto load = [held = setup.held](StageProgram& program, const ShardAddress& shard,
-                                        const LoadOrder& order, const OpenElsewhere& elsewhere) {
-    // What the last generation began is never complete.
-    if (held) held->KeepOnly(order.folder);
-    return ReadShard(program, shard, order, elsewhere);
-  };
-  node.storage = {save, load, publish};
+  node.storage = StorageOf(setup, config.checkpoint, processes->Of(self).name, abort);
   node.copies = setup.copies_state;
   node.writer = setup.writer ? setup.writer : std::make_shared<TaskThread>(TaskPriority::kLow);
   node.held = setup.held;
