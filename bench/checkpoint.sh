@@ -3,7 +3,7 @@
 # beside training (checkpoint.async), while training waits, or not at all, and the disk by itself.
 #   bench/checkpoint.sh [BUILD]            a folder with the program troupe; build/cpu by default
 #   bench/checkpoint.sh --mirrors [BUILD]  the same of mirrors in memory (checkpoint.replicas), of a state of
-#                                          0.56 GiB; two minutes
+#                                          0.5 GiB; two minutes
 #   bench/checkpoint.sh --help
 # Variables change the runs:
 #   STEPS=56       of each run; EVERY=50 steps a checkpoint
