@@ -42,7 +42,7 @@ JoinOptions MemberOptions(const Work& work, const RunSpec& run, const SelfInJob&
 
 /// Joins the others and works with them until the job ends. Returns the exit code; ends the process
 /// itself after a failure.
-/// Warns if `config` wants mirrors in memory that nobody would use.
+/// Warns if checkpoint.replicas is set but has no effect in this job.
 void WarnOfMirrors(const CheckpointConfig& config, int restarts, int processes);
 
 int RunGenerations(Work& work, const RunSpec& run, const SelfInJob& job, Interrupt& interrupt);

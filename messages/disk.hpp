@@ -48,8 +48,8 @@ struct PublishManifest {
 inline auto Fields(PublishManifest& x) { return std::tie(x.folder, x.text, x.steps); }
 struct ManifestPublished : NoFields {};
 
-/// From the Director: hold a mirror of the files that process `from` holds of its own shards. Answered
-/// when they are here.
+/// From the Director: fetch the files of the shards of process `from`, and hold them. Answered when
+/// all have arrived.
 struct HoldMirror {
   std::string folder;
   int from = 0;

@@ -1,6 +1,6 @@
-// Files of checkpoints that a process holds in memory: those of its own shards, and mirrors of the
-// files of other processes. They outlive the generations of a job, so that it can go on from a step of
-// which nothing is on a disk.
+// Checkpoint files in the memory of a process: the files of its own shards, and copies of other
+// processes' files (mirrors). They outlive a generation of the job, so the next one can resume from a step
+// that was never written to a disk.
 #pragma once
 
 #include <cstddef>

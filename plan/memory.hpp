@@ -65,7 +65,9 @@ std::map<int, std::size_t> HostNeeds(const Config& config, const std::vector<Sta
 /// What mirrors in memory cost a rank (checkpoint.replicas).
 struct MirrorNeed {
   std::size_t sent = 0;  ///< bytes for each mirror
-  std::size_t held = 0;  ///< bytes of its own files, those of ranks with as much state, and a copy
+  /// Bytes of both states of its own and of each rank that it mirrors, and of a second copy. The other
+  /// ranks are taken to have as much state.
+  std::size_t held = 0;
 };
 /// `snapshot`: what the rank copies (SnapshotNeeds).
 MirrorNeed MirrorNeedOf(const Config& config, std::size_t snapshot);

@@ -37,7 +37,7 @@ TEST_CASE("a job goes on from the newest state that its processes hold whole", "
   CHECK(two->folder == "a");
   CHECK(two->step == 4);
   CHECK(two->manifest_sum == "sum");
-  // Nobody has its manifest: a process may lack its files.
+  // No process has the manifest, so the state may be incomplete.
   CHECK_FALSE(NewestHeld({Holding({{"a", "", 0, some}}), Holding({{"a", "", 0, rest}})}, plan));
   // Files of two states are not mixed, and the newest may lack some.
   CHECK_FALSE(NewestHeld({Holding({{"a", "x", 4, some}}), Holding({{"b", "y", 5, rest}})}, plan));

@@ -471,7 +471,7 @@ TEST_CASE("a checkpoint in memory is read as one on a disk", "[checkpoint]") {
   WriteAll(directory.File("c"));
   CHECK(read_all(2, 2) == ReadAllInto(directory.File("c"), 2, 2));
   CHECK(read_all(1, 1) == ReadAllInto(directory.File("c"), 1, 1));
-  // A value that changed in memory is noticed, and nobody is told to remove a folder.
+  // A changed value is noticed. The error does not advise the user to remove a folder.
   const auto files = held.OwnFiles(order.folder);
   files[0].bytes.data()[files[0].bytes.num_bytes() - 1] ^= std::byte{1};
   CHECK_THROWS_WITH(read_all(2, 2),
