@@ -243,8 +243,8 @@ Node::behavior_type RunNode(NodePointer self, NodeConfig config) {
         s.config.held->Complete(complete.folder, complete.manifest);
         return HeldCompleted{};
       },
-      [&s](const DiskWorkEnded& ended) {
-        const auto work = s.disk_work.extract(ended.number);
+      [&s](const NodeWorkEnded& ended) {
+        const auto work = s.work_elsewhere.extract(ended.number);
         if (!work.empty()) work.mapped()();
       },
       [&s](const PeerLost& lost) { s.nodes.erase(lost.process); },

@@ -18,7 +18,7 @@
 //             HoldMirror   from the Director: fetches the files that another process holds in memory
 //             GiveFiles    from another Node: answers those of this process
 //             CompleteHeld  from the Director: they are a checkpoint, and the one before is dropped
-//             DiskWorkEnded  from another thread: answers one of these
+//             NodeWorkEnded    from another thread: answers one of these
 //   sends     JobFailed to all other Nodes, EndActors from process 0, exit messages to its actors
 //
 // An actor that ends without being asked to fails the job, which names it. The Node alone owns the
@@ -90,8 +90,8 @@ struct NodeState {
   std::map<caf::actor_addr, ActorId> children;  ///< alive
   std::vector<caf::actor> owned;
 
-  std::map<std::int64_t, std::function<void()>> disk_work;  ///< answers, by number
-  std::int64_t next_disk_work = 0;
+  std::map<std::int64_t, std::function<void()>> work_elsewhere;  ///< what OnNode is to do
+  std::int64_t next_work_elsewhere = 0;
 
   bool running = false;                     ///< RunJob has arrived
   Promise<DevicesSpawned> devices_spawned;  ///< pending: SpawnDevices arrived before RunJob
@@ -114,8 +114,11 @@ Node::behavior_type RunNode(NodePointer self, NodeConfig config);
 caf::result<FileFound> FindOnDisk(NodePointer self, const FindFile& find);
 caf::result<FileRead> ReadOnDisk(NodePointer self, const ReadFile& read);
 caf::result<ManifestPublished> PublishOnDisk(NodePointer self, const PublishManifest& publish);
-/// For the devices of this process, which may block. Empty in a job of one process.
+/// Files in memory here, and files of other processes. For the devices of this process, which may
+/// block. Empty in a job of one process.
 OpenElsewhere OpenerOf(NodePointer self);
+/// Returns what another thread calls once when its work has ended. Then the Node does `work`.
+std::function<void()> OnNode(NodePointer self, std::function<void()> work);
 
 // node_mirrors.cpp, for node_actor.cpp.
 

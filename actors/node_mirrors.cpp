@@ -23,17 +23,14 @@ struct Arriving {
 void Fetch(NodePointer self, const std::string& folder, const FilesGiven& given,
            Promise<MirrorHeld> promise) {
   NodeState& s = self->state;
-  const std::int64_t number = s.next_disk_work++;
   const auto arriving = std::make_shared<Arriving>();
   arriving->missing = given.files.size() + 1;
-  s.disk_work[number] = [arriving, promise]() mutable {
+  const auto all_ended = OnNode(self, [arriving, promise]() mutable {
     if (!arriving->failure) return promise.deliver(MirrorHeld{});
     promise.deliver(MakeFailure(*arriving->failure));
-  };
-  const auto ended = [arriving, number, weak = caf::actor_cast<caf::actor_addr>(Node(self))] {
-    if (--arriving->missing > 0) return;
-    const auto node = caf::actor_cast<caf::actor>(weak);
-    if (node) caf::anon_send(node, DiskWorkEnded{number});
+  });
+  const auto ended = [arriving, all_ended] {
+    if (--arriving->missing == 0) all_ended();
   };
   for (const HeldFile& file : given.files) {
     s.config.tensors->Fetch(

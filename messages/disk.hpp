@@ -84,9 +84,9 @@ using Holder = caf::typed_actor<caf::replies_to<HoldMirror>::with<MirrorHeld>,
 using ManifestDisk = caf::typed_actor<caf::replies_to<PublishManifest>::with<ManifestPublished>>;
 
 /// From a Node to itself: work `number` with the disk, or with tensors, has ended.
-struct DiskWorkEnded {
+struct NodeWorkEnded {
   std::int64_t number = 0;
 };
-inline auto Fields(DiskWorkEnded& x) { return std::tie(x.number); }
+inline auto Fields(NodeWorkEnded& x) { return std::tie(x.number); }
 
 }  // namespace troupe

@@ -47,6 +47,6 @@ using NodeMessages =
                 Spawned, Introduce, WriteWaits, ReportWaits, Waits, EndActors, ActorsEnded,
                 FindFile, FileFound, ReadFile, FileRead, PublishManifest, ManifestPublished,
                 HoldMirror, MirrorHeld, GiveFiles, FilesGiven, CompleteHeld, HeldCompleted,
-                DiskWorkEnded>;
+                NodeWorkEnded>;
 
 }  // namespace troupe

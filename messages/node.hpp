@@ -192,6 +192,6 @@ using Node = caf::typed_actor<
     caf::replies_to<FindFile>::with<FileFound>, caf::replies_to<ReadFile>::with<FileRead>,
     caf::replies_to<PublishManifest>::with<ManifestPublished>,
     caf::replies_to<HoldMirror>::with<MirrorHeld>, caf::replies_to<GiveFiles>::with<FilesGiven>,
-    caf::replies_to<CompleteHeld>::with<HeldCompleted>, caf::reacts_to<DiskWorkEnded>>;
+    caf::replies_to<CompleteHeld>::with<HeldCompleted>, caf::reacts_to<NodeWorkEnded>>;
 
 }  // namespace troupe
