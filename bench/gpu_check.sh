@@ -24,6 +24,7 @@ parts=(
   "vlm:140:training the model of configs/gpu/vlm_1b.toml, and idle time of the device"
   "eager:80:the same model in PyTorch eager"
   "offload:120:peak memory with and without offload, and the time it costs"
+  "recovery:60:a job on the device goes on after a kill, from mirrored state in memory"
   "curve:80:200 steps in bfloat16 next to float32"
 )
 
@@ -284,6 +285,31 @@ part_offload() {
     train configs/gpu/vlm_1b_shared.toml offload_$what --set run.steps=10 \
       --set modules.language.layers=6 --set modules.vision.offload=$what "${ahead[@]}" || return 1
   done
+}
+
+# Eight ranks on one device. Their losses after a kill are those of a job that loses nothing, but for
+# the order of sums on the device.
+part_recovery() {
+  local job common=(train configs/shapes.toml --set run.dir="$work/runs" --set run.steps=40
+    --set cluster.backend=cuda --set cluster.ranks_per_gpu=8 --set checkpoint.every=10
+    --set data.held_out='""')
+  troupe "${common[@]}" --set run.name=undisturbed || return 1
+  troupe "${common[@]}" --set run.name=killed --set checkpoint.replicas=1 --local 2 --restarts 1 \
+    > "$work/results/killed.txt" 2>&1 &
+  job=$!
+  for _ in $(seq 300); do
+    grep -qs "^step 15/" "$work/results/killed.txt" && break
+    kill -0 $job 2> /dev/null || break
+    sleep 0.1
+  done
+  kill -KILL "$(awk '$1 == "n1" {print $NF; exit}' "$work/results/killed.txt")"  # the table's pid
+  wait $job
+  local rc=$?
+  cat "$work/results/killed.txt"
+  [ $rc -eq 0 ] && grep "^resuming after step" "$work/results/killed.txt" || return 1
+  troupe trace summary "$(ls -d "$work"/runs/killed-2* | tail -1)" | grep -E "^checkpoint|mirrors"
+  "$python" bench/gpu_report.py same "$(ls -d "$work"/runs/undisturbed-2* | tail -1)" \
+    "$(ls -d "$work"/runs/killed-2* | tail -1)"
 }
 
 part_curve() {

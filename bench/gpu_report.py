@@ -3,6 +3,7 @@
 
     gpu_report.py run RUN IDLE OUT.json FLOPS.json     one training run
     gpu_report.py curve RUN RUN OUT.json               two runs' losses: float32, bfloat16
+    gpu_report.py same RUN RUN                         fails unless they have the same losses
     gpu_report.py summary WORK OUT                     the table, and OUT/result.json
 """
 
@@ -74,6 +75,15 @@ def compare_curves(first, second, out):
     write(out, {"float32": means[0], "bfloat16": means[1], "window": WINDOW,
                 "worst_relative_difference": worst})
     print(f"losses over {WINDOW} steps differ by at most {100 * worst:.2f}%")
+
+
+def compare_runs(first, second):
+    """Fails unless the losses of all steps agree within 1e-3, as in two runs of one job on a device."""
+    a, b = ([float(s["loss"]) for s in steps_of(run)] for run in (first, second))
+    worst = max((abs(x - y) / abs(x) for x, y in zip(a, b)), default=1.0)
+    print(f"{len(a)} and {len(b)} steps, losses differ by at most {worst:.1e} of the loss")
+    if len(a) != len(b) or worst > 1e-3:
+        sys.exit("the losses are not those of an undisturbed job")
 
 
 def write(path, result):
@@ -226,7 +236,8 @@ def summarize(work, out):
 
 
 def main():
-    verbs = {"run": (describe_run, 4), "curve": (compare_curves, 3), "summary": (summarize, 2)}
+    verbs = {"run": (describe_run, 4), "curve": (compare_curves, 3), "same": (compare_runs, 2),
+             "summary": (summarize, 2)}
     verb, count = verbs.get(sys.argv[1] if len(sys.argv) > 1 else "", (None, 0))
     if verb is None or len(sys.argv) != 2 + count:
         sys.exit(__doc__)

@@ -44,8 +44,9 @@ class DeviceCopyLane : public CopyLane {
       const auto way = copy.from.is_cuda() ? gpu::Way::kToHost : gpu::Way::kToDevice;
       gpu::Copy(stream_, copy.to.data_ptr(), copy.from.data_ptr(), copy.from.nbytes(), way);
       // What leaves is released before this stream has read it: the pool keeps it until then. What
-      // comes back is released by work that follows the copy.
-      if (!copy.from.is_cuda()) continue;
+      // comes back is released by work that follows the copy. What stays must not be noted: the pool
+      // would ask this stream when the memory is released, and the stream may be gone by then.
+      if (!release || !copy.from.is_cuda()) continue;
       c10::cuda::CUDACachingAllocator::recordStream(copy.from.storage().data_ptr(), mine);
     }
     if (release) release();
