@@ -13,6 +13,7 @@
 
 #include "actors/device_actor.hpp"
 #include "trace/clock.hpp"
+#include "transport/collective_time.hpp"
 
 namespace troupe {
 
@@ -66,6 +67,7 @@ caf::result<Answer> AnswerLater(DevicePointer self, const DeviceWork& work, Answ
       work.untraced ? 0 : config.takes_ns(work.kind, work.stage, work.unit);
   free_at_ns = begin_ns + takes_ns;
   if constexpr (requires { answer.busy_ns; }) answer.busy_ns = takes_ns;
+  if constexpr (requires { answer.own_ns; }) answer.own_ns = takes_ns;
   Record(config, work, {begin_ns, free_at_ns, {}});
   const caf::mailbox_element& question = *self->current_mailbox_element();
   self->clock().schedule_message(
@@ -81,6 +83,7 @@ caf::result<Answer> RunNow(DevicePointer self, const DeviceWork& work, Body body
   DeviceState& s = self->state;
   WorkTimes times{.begin_ns = NowNs(), .end_ns = 0, .error = {}};
   const CoreTime before = s.cores.Read();
+  const std::int64_t waited_before_ns = InCollective::TotalNs();
   try {
     s.config.abort->ThrowIfRaised();
     Answer answer = body();
@@ -89,6 +92,9 @@ caf::result<Answer> RunNow(DevicePointer self, const DeviceWork& work, Body body
     const CoreTime cores = s.cores.Since(before);
     times.end_ns = NowNs();
     if constexpr (requires { answer.busy_ns; }) answer.busy_ns = times.end_ns - times.begin_ns;
+    if constexpr (requires { answer.own_ns; }) {
+      answer.own_ns = answer.busy_ns - (InCollective::TotalNs() - waited_before_ns);
+    }
     Record(s.config, work, times, cores);
     RecordConcurrent(s, work);
     return answer;
@@ -127,6 +133,7 @@ void EndQueued(DeviceState& s, const DeviceWork& work, const std::string& error,
     if (!error.empty()) throw std::runtime_error(error);
     then(answer);
     if constexpr (requires { answer.busy_ns; }) answer.busy_ns = busy_ns;
+    if constexpr (requires { answer.own_ns; }) answer.own_ns = busy_ns;
     Record(s.config, work, times);
     RecordConcurrent(s, work);
     promise.deliver(std::move(answer));

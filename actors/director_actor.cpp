@@ -53,6 +53,32 @@ void AddLosses(OpenRound& done, const std::vector<std::string>& sinks) {
   }
 }
 
+void AddOwnTimes(const DirectorConfig& config, std::size_t stage, const StageReport& report,
+                 std::map<int, double>& own_s) {
+  for (std::size_t shard = 0; shard < report.own_ns.size(); ++shard) {
+    own_s[config.ranks.at(stage).at(shard)] += static_cast<double>(report.own_ns[shard]) * 1e-9;
+  }
+}
+
+void NameSlow(DirectorConfig& config, const OpenRound& done) {
+  const RoundResult& result = done.result;
+  if (!result.round.train) return;
+  std::map<ProcessId, SlowProcess> processes;
+  for (const SlowRank& slow : config.slow.OnStep(result.seconds, done.own_s)) {
+    SlowProcess& process = processes[config.processes->HomeOf(slow.rank)];
+    process.ranks.push_back(slow.rank);
+    const SlowRank& slowest = process.slowest;
+    if (process.ranks.size() == 1 || slow.own_s * slowest.usual_s > slowest.own_s * slow.usual_s) {
+      process.slowest = slow;
+    }
+  }
+  for (auto& [id, process] : processes) {
+    process.name = config.processes->Of(id).name;
+    config.observer->OnSlow(result.round.step + 1, process);
+    if (config.replace) config.replace(id);
+  }
+}
+
 void Complete(DirectorPointer self, std::int64_t number) {
   DirectorState& s = self->state;
   OpenRound done = std::move(s.open.at(number));
@@ -62,6 +88,7 @@ void Complete(DirectorPointer self, std::int64_t number) {
   done.result.seconds = static_cast<double>(now - s.completed_ns) * 1e-9;
   s.completed_ns = now;
   if (!Try(self, [&] { s.config.observer->OnRound(done.result); })) return;
+  if (!Try(self, [&] { NameSlow(s.config, done); })) return;
   s.course.OnComplete(done.result.round, now);
   PublishSaved(self);
   CompleteMirror(self);
@@ -241,6 +268,7 @@ void Begin(DirectorPointer self, Round round) {
             [self, i](const StageReport& report) {
               OpenRound& reported = self->state.open.at(report.round);
               reported.losses[i] = report.loss;
+              AddOwnTimes(self->state.config, i, report, reported.own_s);
               reported.result.replaced.insert(report.replaced.begin(), report.replaced.end());
               reported.result.busy_seconds += static_cast<double>(report.busy_ns) * 1e-9;
               reported.missing_reports.erase(i);

@@ -42,11 +42,15 @@
 #include "messages/disk.hpp"
 #include "messages/round.hpp"
 #include "plan/mirrors.hpp"
+#include "plan/process_plan.hpp"
 
 namespace troupe {
 
 struct DirectorConfig : JobCourse {
   std::vector<Stage> stages;
+  std::vector<std::vector<int>> ranks = {};           ///< by stage: of its shards
+  SlowRanks slow = {};                                ///< that have become so
+  std::shared_ptr<const ProcessPlan> processes = {};  ///< null if no rank is named
   std::vector<std::string> sinks;  ///< by stage: its module if it is a sink, else empty
   std::vector<Feed> feeds;
   std::vector<Phase> phases;
@@ -82,6 +86,7 @@ struct DirectorState {
     std::vector<double> squared_norms;
     std::vector<std::map<std::string, double>> part_norms;  ///< squared
     std::vector<LossSums> losses;
+    std::map<int, double> own_s;  ///< by rank: of its passes, without waits in collectives
   };
 
   /// A checkpoint that is written while rounds run.

@@ -21,6 +21,7 @@
 
 #include "actors/spawn_actors.hpp"
 #include "layout/text.hpp"
+#include "plan/peers.hpp"
 
 namespace troupe {
 namespace {
@@ -289,6 +290,7 @@ class JobBuilder : public std::enable_shared_from_this<JobBuilder> {
     for (const auto& [stage, replicas] : stages_) {
       for (const auto& [dp, handle] : replicas) {
         config.stages.push_back(handle);
+        config.ranks.push_back(plan_.RanksOf(stage, dp));
         config.names[handle.address()] = plan_.StageActor(stage, dp);
         config.sinks.push_back(SinkModule(plan_, stage));
       }
@@ -327,6 +329,9 @@ class JobBuilder : public std::enable_shared_from_this<JobBuilder> {
       config.mirrors = PlanMirrors(*config_.processes, plan_.config().checkpoint.replicas);
     }
     config.open_elsewhere = OpenerOf(self_);
+    const ClusterConfig& cluster = plan_.config().cluster;
+    config.processes = config_.processes;
+    config.slow = SlowRanks({cluster.slow_factor, cluster.slow_steps}, PeersOf(plan_));
     config.optimizer = plan_.config().optimizer;
     config.steps = plan_.config().run.steps;
     config.source = config_.source;

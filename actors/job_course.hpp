@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "actors/slow_ranks.hpp"
 #include "files/byte_source.hpp"
 #include "modules/stage_program.hpp"
 #include "modules/stored_state.hpp"
@@ -55,6 +56,8 @@ class JobObserver {
   /// after it. The pieces are live memory, valid during the call only.
   virtual void OnGradients(const Round&, const std::vector<TensorPiece>&) {}
   virtual void OnUpdated(const Round&, TensorKind, const std::vector<TensorPiece>&) {}
+  /// Ranks of a process have become slow, as training step `step` of the run shows.
+  virtual void OnSlow(std::int64_t /*step*/, const SlowProcess& /*slow*/) {}
   /// One line for the user; the job goes on.
   virtual void OnWarning(const std::string&) {}
   /// Before JobDone, on success: the final parameters, whose values may be in other processes.
@@ -99,6 +102,7 @@ struct JobCourse {
   bool inspect = false;  ///< stop after every step and give all tensors to the observer
   Checkpoints checkpoints;
   std::shared_ptr<JobObserver> observer;
+  std::function<void(int process)> replace = {};  ///< a slow one; may be empty
 };
 
 }  // namespace troupe

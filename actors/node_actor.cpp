@@ -247,6 +247,12 @@ Node::behavior_type RunNode(NodePointer self, NodeConfig config) {
         const auto work = s.work_elsewhere.extract(ended.number);
         if (!work.empty()) work.mapped()();
       },
+      [self, &s](const LeaveJob& leave) {
+        const auto node = s.nodes.find(leave.process);
+        if (s.failed || s.ending || node == s.nodes.end()) return;
+        if (leave.process != s.config.self) return self->send(node->second, leave);
+        if (s.config.leave) s.config.leave();
+      },
       [&s](const PeerLost& lost) { s.nodes.erase(lost.process); },
       [self](const Stalled& stalled) { OnStalled(self, stalled); },
       [self](const WriteWaits& write) { WriteAllWaits(self, write); },

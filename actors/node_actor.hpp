@@ -6,6 +6,7 @@
 //             Spawn...     from the JobBuilder on process 0; answers the actor
 //             JobFailed    from the abort signal of this process, or from another Node
 //             StopSoon, SaveSoon  from its own process or another Node; forwarded to the Director
+//             LeaveJob     on process 0, which forwards it: a spare takes that process's place
 //             PeerLost     from the watch: that process gets no more requests
 //             Stalled      from the watchdog of process 0: ends the job and names the root of the
 //                          stall
@@ -63,6 +64,7 @@ struct NodeConfig : DeviceTools, JobCourse {
   int cores = 0;                          ///< that this process may use; 0: not known
   std::shared_ptr<ActivityTable> actors;  ///< gets every actor of this process; may be null
   std::function<void()> ending;      ///< called once, when other processes may leave; may be empty
+  std::function<void()> leave = {};  ///< ends this process, for a spare to take its place
   std::vector<PlantedFault> faults;  ///< of tests
   /// Devices, feeds and the director get their own threads. Off under the deterministic scheduler
   /// of tests, where nothing may block.

@@ -131,7 +131,12 @@ void RunOnDevices(StagePointer self, Command command, Done done) {
   }
   Ask(self, s.config.devices, std::move(set), [self, &s, done](const FromSet<Answer>& answers) {
     s.running.pop_front();
-    for (const auto& part : answers.parts) s.rounds.front().report.busy_ns += part.busy_ns;
+    StageReport& report = s.rounds.front().report;
+    report.own_ns.resize(answers.parts.size());
+    for (std::size_t shard = 0; shard < answers.parts.size(); ++shard) {
+      report.busy_ns += answers.parts[shard].busy_ns;
+      report.own_ns[shard] += answers.parts[shard].own_ns;
+    }
     done(answers);
     Pump(self);
   });

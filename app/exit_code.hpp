@@ -10,6 +10,7 @@ enum ExitCode : int {
   kExitLost = 3,      ///< a process or machine of the job was lost; a restart may succeed
   kExitNotMet = 4,    ///< the processes of the job did not find each other, or do not fit together;
                       ///< `doctor` found a failure
+  kExitReplaced = 5,  ///< this process was slow and has left its place to a spare
 };
 
 /// The exit code of a process that a signal has ended, as a shell reports it.

@@ -247,6 +247,7 @@ JobEnd Generations::RunOne(Joined joined) {
   setup.quiet = arguments_.member.child();
   setup.writer = writer_;
   setup.publishing = publishing_;
+  setup.may_replace = run_.config().cluster.replace_slow && generation_ < arguments_.restarts;
   if (held_) {
     setup.held = held_;
     setup.memory_writer = memory_writer_;

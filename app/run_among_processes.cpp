@@ -118,6 +118,14 @@ class SpanningRun {
       ending_ = true;
       plane_->Leave();
     };
+    if (member_.self == 0 && setup_.may_replace) {
+      node.replace = [this](ProcessId slow) { Replace(slow); };
+    }
+    node.leave = [this] {
+      std::cerr << "troupe: " + NameOf(member_.self) + " is slow: it leaves its place to a spare\n"
+                << std::flush;
+      QuickExit(kExitReplaced);
+    };
     StartWatch();
     WatchdogConfig watchdog = WatchdogOf(config_, node);
     if (node.trace && member_.self != 0) {
@@ -189,6 +197,8 @@ class SpanningRun {
   }
   const std::string& NameOf(ProcessId process) const { return member_.processes->Of(process).name; }
 
+  /// Has a spare take the place of a slow process, if one waits.
+  void Replace(ProcessId slow);
   void OpenPlane();
   void StartWatch();
   Vitals Others() const;
@@ -241,11 +251,24 @@ class SpanningRun {
   std::shared_ptr<std::atomic<bool>> first_gone_ = std::make_shared<std::atomic<bool>>(false);
   std::weak_ptr<const Node> node_;
   std::atomic<bool> ending_ = false;
+  bool is_replacing_ = false;  ///< on the Director's thread
   std::once_flag reported_;
   std::optional<std::string> line_;  ///< of JobSetup::goes_on
   std::shared_ptr<std::atomic<bool>> ended_ = std::make_shared<std::atomic<bool>>(false);
   std::shared_ptr<std::atomic<bool>> destroyed_ = std::make_shared<std::atomic<bool>>(false);
 };
+
+void SpanningRun::Replace(ProcessId slow) {
+  const auto& latecomers = member_.joined.latecomers;
+  const auto node = node_.lock();
+  if (is_replacing_ || !node) return;
+  if (slow == 0) return PrintWarning("process 0 of a job cannot be replaced while it runs");
+  if (!latecomers || latecomers->spares() == 0) {
+    return PrintWarning("no spare waits to take the place of " + NameOf(slow));
+  }
+  is_replacing_ = true;
+  caf::anon_send(*node, LeaveJob{slow});
+}
 
 void SpanningRun::OpenPlane() {
   PlaneSettings settings;

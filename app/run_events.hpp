@@ -1,19 +1,23 @@
 // What happened to the processes of a run: RUN/events.jsonl, one line for each time that the job went on
-// after a loss. Never shortened, unlike the metrics of steps that are repeated.
+// after a loss, or that a rank was slow. Never shortened, unlike the metrics of steps that are repeated.
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
+
+#include "actors/slow_ranks.hpp"
 
 namespace troupe {
 
 struct RunEvent {
-  std::string time;             ///< UTC: "2026-11-28T00:41:09Z"
-  std::int64_t generation = 0;  ///< of the job that began then
-  std::int64_t step = 0;        ///< after which it went on
-  std::string from = {};        ///< a checkpoint, or "memory"; empty: from the beginning
-  std::string cause = {};       ///< one line, for people; empty: process 0 itself was lost
+  std::string time;                      ///< UTC: "2026-11-28T00:41:09Z"
+  std::int64_t generation = 0;           ///< of the job that began then
+  std::int64_t step = 0;                 ///< after which it went on, or in which the rank was named
+  std::string from = {};                 ///< a checkpoint, or "memory"; empty: from the beginning
+  std::string cause = {};                ///< one line, for people; empty: process 0 itself was lost
+  std::optional<SlowProcess> slow = {};  ///< then generation, from and cause mean nothing
 };
 
 /// Adds a line, with the time of now. Throws FileError.
@@ -22,6 +26,8 @@ void NoteEvent(const std::string& run_directory, RunEvent event);
 std::vector<RunEvent> EventsOf(const std::string& run_directory);
 /// One line for people.
 std::string ToLine(const RunEvent& event);
+/// "ranks 4-7 (n1) are slow: ..."
+std::string ToLine(const SlowProcess& slow);
 
 /// The time of now in UTC, as strftime writes it: at most 31 characters.
 std::string TimeOfNow(const char* format);

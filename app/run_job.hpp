@@ -38,6 +38,7 @@ struct JobSetup {
   WorkQueueFactory make_queue;
   Checkpoints checkpoints;           ///< process 0
   bool copies_state = false;         ///< take memory for checkpoint.async; in every process
+  bool may_replace = false;          ///< process 0: a slow process, by a spare
   std::vector<PlantedFault> faults;  ///< of tests
   /// Returns lines to print before the cause of a failure. Set in process 0, and in processes that
   /// print them if process 0 is lost. May wait for a disk. May be empty.

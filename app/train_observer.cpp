@@ -10,6 +10,7 @@
 #include <system_error>
 
 #include "app/cause.hpp"
+#include "app/run_events.hpp"
 #include "app/run_folders.hpp"
 #include "checkpoint/assemble.hpp"
 #include "checkpoint/safetensors.hpp"
@@ -138,6 +139,11 @@ void TrainObserver::OnEvaluation(const RoundResult& result) {
   progress_.ShowLine("held out after " + Counted(result.round.step, "step") + ": " +
                      Formatted("loss %.4f, next token %.1f%%, content words %.1f%%",
                                result.objective(), 100 * accuracy, 100 * content_accuracy));
+}
+
+void TrainObserver::OnSlow(std::int64_t step, const SlowProcess& slow) {
+  OnWarning(ToLine(slow));
+  NoteEvent(directory_.path(), {.time = {}, .step = step, .slow = slow});
 }
 
 void TrainObserver::OnWarning(const std::string& line) { PrintWarning(line); }

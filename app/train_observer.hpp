@@ -25,6 +25,7 @@ class TrainObserver : public JobObserver {
                 int num_ranks, bool terminal, std::shared_ptr<const LlavaSource> source = nullptr);
 
   void OnRound(const RoundResult& result) override;
+  void OnSlow(std::int64_t step, const SlowProcess& slow) override;
   void OnWarning(const std::string& line) override;
   void OnFinished(const std::vector<TensorPiece>& pieces, const FetchPiece& fetch) override;
 

@@ -59,6 +59,7 @@ void Latecomers::Round() {
   }
   visitors_.remove_if(
       [now](const Visitor& visitor) { return !visitor.channel.open() || now >= visitor.until; });
+  spares_ = static_cast<int>(std::ranges::count_if(visitors_, &Visitor::is_spare));
   for (Arrival& arrival : acceptor_.Serve(polls_, now)) {
     if (!arrival.connection || arrival.other.purpose != Purpose::kJoin) continue;
     visitors_.push_back(

@@ -40,6 +40,9 @@ class Latecomers {
   /// to the spares. It is empty if the job goes on; then spares come again.
   void Close(const std::string& why = "");
 
+  /// Spares that wait now. Thread-safe.
+  int spares() const { return spares_; }
+
  private:
   struct Visitor {
     JoinChannel channel;
@@ -63,6 +66,7 @@ class Latecomers {
   PollSet polls_;
   WakeUp wake_up_;
   std::atomic<bool> closing_{false};
+  std::atomic<int> spares_{0};
   std::mutex mutex_;
   std::string why_;     ///< under mutex_
   std::thread thread_;  ///< last: it uses all of the above

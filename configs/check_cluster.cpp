@@ -122,6 +122,12 @@ static void CheckSilence(const ClusterConfig& cluster, Report& report) {
   }
 }
 
+static void CheckSlow(const ClusterConfig& cluster, Report& report) {
+  const std::string key = "cluster.slow_factor";
+  if (!report.Good({key}) || cluster.slow_factor == 0.0 || cluster.slow_factor >= 1.0) return;
+  report.Add(key, "expected 0 or at least 1, got " + NumberText(cluster.slow_factor));
+}
+
 static void CheckTls(const ClusterConfig& cluster, Report& report) {
   const std::pair<std::string, std::string> files[] = {
       {"cluster.tls_ca", cluster.tls_ca},
@@ -161,6 +167,7 @@ void CheckCluster(const Config& config, Report& report) {
   CheckDevices(cluster, report);
   CheckSharing(cluster, report);
   CheckSilence(cluster, report);
+  CheckSlow(cluster, report);
   CheckTls(cluster, report);
   report.Expect(
       cluster.join.empty() || IsHostAndPort(cluster.join), {"cluster.join"},

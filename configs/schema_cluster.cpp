@@ -37,6 +37,14 @@ std::vector<KeySpec> ClusterKeys() {  // NOLINT(readability-function-size): a ta
        {"wait_for_spare_s", &ClusterConfig::wait_for_spare_s, kAnyTime, Unit{"seconds"},
         "How long the others wait for a process in a lost one's place, if the job goes on "
         "(`--restarts`); at least three times as long as their own start took."},
+       {"slow_factor", &ClusterConfig::slow_factor, Range{.low = 0, .high = 1e6},
+        "A rank is named as slow if its own work in a step takes more than this many times as long "
+        "as usual; 0 = never, else at least 1."},
+       {"slow_steps", &ClusterConfig::slow_steps, Range{.low = 1, .high = 1e6}, Unit{"steps"},
+        "For so many steps in a row."},
+       {"replace_slow", &ClusterConfig::replace_slow,
+        "A spare, if one waits, takes the place of the process that has a slow rank "
+        "(`--restarts`)."},
        {"heartbeat_ms", &ClusterConfig::heartbeat_ms, Range{.low = 1, .high = 1e6}, Unit{"ms"},
         "Time between two signs of life of a process."},
        {"suspect_after_s", &ClusterConfig::suspect_after_s, kAnyTime, Unit{"seconds"},

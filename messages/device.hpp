@@ -15,7 +15,8 @@
 namespace troupe {
 
 // Every command names the stage whose shard on this device it is for (its index in the StageGraph)
-// and the round it belongs to; every answer holds the time that the device was busy.
+// and the round it belongs to; every answer holds the time that the device was busy. `own_ns` is the part
+// of it in which the device did not wait for other ranks in collectives; on GPUs all of it.
 
 struct RunForward {
   static constexpr RequestWords kWords{nullptr, "forward", WaitUnit::kMicrobatch};
@@ -29,8 +30,9 @@ inline auto Fields(RunForward& x) { return std::tie(x.stage, x.round, x.pass, x.
 struct ForwardDone {
   std::int64_t busy_ns = 0;
   ForwardResult result;
+  std::int64_t own_ns = 0;
 };
-inline auto Fields(ForwardDone& x) { return std::tie(x.busy_ns, x.result); }
+inline auto Fields(ForwardDone& x) { return std::tie(x.busy_ns, x.result, x.own_ns); }
 
 struct RunBackward {
   static constexpr RequestWords kWords{nullptr, "backward", WaitUnit::kMicrobatch};
@@ -46,8 +48,9 @@ inline auto Fields(RunBackward& x) {
 struct BackwardDone {
   std::int64_t busy_ns = 0;
   BackwardResult result;
+  std::int64_t own_ns = 0;
 };
-inline auto Fields(BackwardDone& x) { return std::tie(x.busy_ns, x.result); }
+inline auto Fields(BackwardDone& x) { return std::tie(x.busy_ns, x.result, x.own_ns); }
 
 /// The rest of a backward whose pass has `split_weights`.
 struct RunBackwardWeights {
@@ -60,8 +63,9 @@ struct RunBackwardWeights {
 inline auto Fields(RunBackwardWeights& x) { return std::tie(x.stage, x.round, x.unit, x.place); }
 struct BackwardWeightsDone {
   std::int64_t busy_ns = 0;
+  std::int64_t own_ns = 0;
 };
-inline auto Fields(BackwardWeightsDone& x) { return std::tie(x.busy_ns); }
+inline auto Fields(BackwardWeightsDone& x) { return std::tie(x.busy_ns, x.own_ns); }
 
 /// Sum the gradients over all ranks that hold the same parameters. Collective.
 struct ReduceGradients {

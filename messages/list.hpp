@@ -45,8 +45,8 @@ using NodeMessages =
     MessageList<OpenTrace, TraceOpened, SpawnDevices, DevicesSpawned, SpawnLockStep, SpawnUpdate,
                 SpawnStage, SpawnDestinationLeader, SpawnSourceLeader, SpawnPhase, SpawnFeed,
                 Spawned, Introduce, WriteWaits, ReportWaits, Waits, EndActors, ActorsEnded,
-                FindFile, FileFound, ReadFile, FileRead, PublishManifest, ManifestPublished,
-                HoldMirror, MirrorHeld, GiveFiles, FilesGiven, CompleteHeld, HeldCompleted,
-                NodeWorkEnded>;
+                LeaveJob, FindFile, FileFound, ReadFile, FileRead, PublishManifest,
+                ManifestPublished, HoldMirror, MirrorHeld, GiveFiles, FilesGiven, CompleteHeld,
+                HeldCompleted, NodeWorkEnded>;
 
 }  // namespace troupe

@@ -133,6 +133,12 @@ struct PeerLost {
 };
 inline auto Fields(PeerLost& x) { return std::tie(x.process); }
 
+/// From process 0: the process is slow, and leaves its place to a spare.
+struct LeaveJob {
+  int process = 0;
+};
+inline auto Fields(LeaveJob& x) { return std::tie(x.process); }
+
 /// From the watchdog of process 0: no process has made progress for so long.
 struct Stalled {
   std::int64_t since_ns = 0;
@@ -181,7 +187,7 @@ using Node = caf::typed_actor<
     caf::replies_to<Introduce>::with<Introduce>, caf::replies_to<AwaitNodes>::with<NodesKnown>,
     caf::replies_to<RunJob>::with<JobDone>, caf::reacts_to<JobFailed>, caf::reacts_to<StopSoon>,
     caf::reacts_to<SaveSoon>, caf::reacts_to<GiveUp>, caf::reacts_to<Stalled>,
-    caf::reacts_to<WriteWaits>, caf::reacts_to<PeerLost>,
+    caf::reacts_to<WriteWaits>, caf::reacts_to<PeerLost>, caf::reacts_to<LeaveJob>,
     caf::replies_to<SpawnDevices>::with<DevicesSpawned>,
     caf::replies_to<SpawnLockStep>::with<Spawned>, caf::replies_to<SpawnUpdate>::with<Spawned>,
     caf::replies_to<SpawnStage>::with<Spawned>,

@@ -63,8 +63,11 @@ struct StageReport {
   std::int64_t busy_ns = 0;  ///< summed over the stage's shards
   LossSums loss;
   std::vector<ReplacedItem> replaced = {};  ///< by Inputs::replaced
+  std::vector<std::int64_t> own_ns = {};    ///< of the passes, by shard (messages/device.hpp)
 };
-inline auto Fields(StageReport& x) { return std::tie(x.round, x.busy_ns, x.loss, x.replaced); }
+inline auto Fields(StageReport& x) {
+  return std::tie(x.round, x.busy_ns, x.loss, x.replaced, x.own_ns);
+}
 
 /// Inputs of one unit, from the Feed. Answered when the unit's forward has run; then the Feed may
 /// send another.

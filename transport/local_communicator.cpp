@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "transport/collective_arguments.hpp"
+#include "transport/collective_time.hpp"
 #include "transport/communicator.hpp"
 #include "transport/local_group.hpp"
 #include "transport/reduce.hpp"
@@ -56,6 +57,7 @@ void LocalCommunicator::Publish(const Collective& mine) {
 }
 
 void LocalCommunicator::Run(const Collective& mine) {
+  const InCollective in_collective;
   turn_ = 1 - turn_;
   Publish(mine);
   group_->Enter(turn_, rank_);  // the calls stay valid until Leave and during one more call

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "transport/collective_arguments.hpp"
+#include "transport/collective_time.hpp"
 #include "transport/reduce.hpp"
 #include "transport/spanning_exchange.hpp"
 #include "transport/spanning_group.hpp"
@@ -97,6 +98,7 @@ class SpanningCommunicator final : public Communicator {
 };
 
 void SpanningCommunicator::Run(const Collective& mine) {
+  const InCollective in_collective;
   ++number_;
   call_ = mine.call;
   group_->abort->ThrowIfRaised();

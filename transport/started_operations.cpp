@@ -3,6 +3,8 @@
 #include <iterator>
 #include <utility>
 
+#include "transport/collective_time.hpp"
+
 namespace troupe {
 
 StartedOperations::StartedOperations(std::vector<std::unique_ptr<Communicator>> groups, Clock clock)
@@ -32,6 +34,7 @@ StartedOperations::Number StartedOperations::Start(std::size_t group, const Coll
 }
 
 void StartedOperations::Wait(Number number) {
+  const InCollective in_collective;
   std::unique_lock lock(mutex_);
   changed_.wait(lock, [&] { return complete_ >= number || failure_; });
   if (complete_ < number) std::rethrow_exception(failure_);

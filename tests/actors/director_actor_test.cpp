@@ -222,4 +222,32 @@ TEST_CASE_METHOD(DirectorFixture, "with inspect every gradient is shown before a
   for (Probe* update : updates) CHECK(update->Count<ApplyUpdate>() == 1);
 }
 
+TEST_CASE_METHOD(DirectorFixture, "a rank that is slow in steps in a row is named, and replaced",
+                 "[actors][director]") {
+  config.ranks = {{0, 1}, {2, 3}, {3, 2}, {4}};
+  config.slow =
+      SlowRanks({.factor = 2.0, .steps = 3}, {{0, {1}}, {1, {0}}, {2, {}}, {3, {}}, {4, {}}});
+  config.processes = std::make_shared<const ProcessPlan>(ProcessPlan::Local({.ranks = 5}, 5));
+  std::vector<int> replaced;
+  config.replace = [&](int process) { replaced.push_back(process); };
+  Start(7, {3});
+  for (std::int64_t round = 0; round < 7; ++round) {
+    const bool trains = round != 3;  // the evaluation does not count
+    if (trains) GiveNorms(round);
+    if (trains) FinishUpdates(round);
+    const std::int64_t second = 1'000'000'000;
+    Report(0, {.round = round, .loss = {}, .own_ns = {second, trains ? 5 * second : second}});
+    for (std::size_t i : {1U, 2U})
+      Report(i, {.round = round, .loss = {}, .own_ns = {second, 2 * second}});
+    Report(3, {.round = round, .loss = {}, .own_ns = {second}});
+    CHECK(observer->slow.size() == (round < 5 ? 0 : 1));  // steps 3, 4 and 5 after the start's two
+  }
+  REQUIRE(observer->slow.size() == 1);
+  CHECK(observer->slow[0].first == 5);
+  CHECK(observer->slow[0].second.name == "n1");
+  CHECK(observer->slow[0].second.ranks == std::vector<int>{1});
+  CHECK(observer->slow[0].second.slowest.own_s == Approx(5.0));
+  CHECK(replaced == std::vector<int>{1});
+}
+
 }  // namespace troupe

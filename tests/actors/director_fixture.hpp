@@ -39,7 +39,11 @@ class Observer : public JobObserver {
   void OnFinished(const std::vector<TensorPiece>& pieces, const FetchPiece&) override {
     for (const TensorPiece& piece : pieces) shown.push_back("final " + piece.name);
   }
+  void OnSlow(std::int64_t step, const SlowProcess& process) override {
+    slow.emplace_back(step, process);
+  }
   void OnWarning(const std::string& line) override { warnings.push_back(line); }
+  std::vector<std::pair<std::int64_t, SlowProcess>> slow;
   std::vector<RoundResult> rounds;
   std::vector<std::string> shown;
   std::vector<std::string> warnings;

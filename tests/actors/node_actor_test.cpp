@@ -365,4 +365,27 @@ TEST_CASE_METHOD(NodeFixture, "a mirror of a lost process does not come", "[acto
   CHECK(refused->errors == std::vector<std::string>{"no memory is left"});
 }
 
+TEST_CASE_METHOD(NodeFixture, "a slow process leaves when process 0 says so", "[actors][node]") {
+  int left = 0;
+  config.leave = [&] { ++left; };
+  SECTION("process 0 forwards it") {
+    Open(0);
+    Send(node, LeaveJob{2});
+    CHECK(others.at(2)->Oldest<LeaveJob>().process == 2);
+    CHECK(others.at(1)->Count<LeaveJob>() == 0);
+    CHECK(left == 0);
+    Send(node, PeerLost{1});
+    Send(node, LeaveJob{1});
+    CHECK(others.at(1)->Count<LeaveJob>() == 0);
+  }
+  SECTION("the other one ends, unless the job is ending anyway") {
+    Open(1);
+    Send(node, LeaveJob{1});
+    CHECK(left == 1);
+    Send(node, JobFailed{{"n2 is lost", FailureKind::kLost}});
+    Send(node, LeaveJob{1});
+    CHECK(left == 1);
+  }
+}
+
 }  // namespace troupe

@@ -22,10 +22,31 @@ TEST_CASE("what happened to a run is noted, and read again", "[app]") {
   CHECK(events[0].step == 4);
   CHECK(events[0].cause == "lost n1: a\nb");
   CHECK(events[1].generation == 0);
-  CHECK(ToLine({"T", 1, 4, "memory", "lost n1: killed"}) ==
+  CHECK(ToLine({.time = "T",
+                .generation = 1,
+                .step = 4,
+                .from = "memory",
+                .cause = "lost n1: killed"}) ==
         "T generation 1 goes on after step 4, from memory: lost n1: killed");
-  CHECK(ToLine({"T", 2, 0, "", ""}) ==
+  CHECK(ToLine({.time = "T", .generation = 2}) ==
         "T generation 2 goes on from the beginning: process 0 was lost");
+  SlowProcess slow{
+      .name = "n1",
+      .ranks = {4, 5, 6},
+      .slowest = {.rank = 5, .own_s = 0.25, .usual_s = 0.125, .steps = 20, .next_to_peers = true}};
+  NoteEvent(folder / "", {.time = {}, .step = 7, .slow = slow});
+  const RunEvent noted = EventsOf(folder / "").back();
+  REQUIRE(noted.slow);
+  CHECK(noted.step == 7);
+  CHECK(ToLine(*noted.slow) == ToLine(slow));
+  CHECK(ToLine({.time = "T", .step = 7, .slow = slow}) ==
+        "T step 7: ranks 4-6 (n1) are slow: the work of rank 5 in a step takes 250 ms, that of its "
+        "peers 125 ms; 20 steps in a row");
+  slow.ranks = {5};
+  slow.slowest.next_to_peers = false;
+  CHECK(ToLine(slow) ==
+        "rank 5 (n1) is slow: the work of rank 5 in a step takes 250 ms, at first it took 125 ms; "
+        "20 steps in a row");
   CHECK_THROWS_AS(NoteEvent(folder / "none", {}), std::runtime_error);
 }
 

@@ -90,6 +90,10 @@ TEST_CASE("every value of a cluster arrives in its field and survives the resolv
 processes = "device"
 join = "[fd00::1]:7420"
 join_timeout_s = 0.5
+wait_for_spare_s = 9
+slow_factor = 1.5
+slow_steps = 7
+replace_slow = true
 heartbeat_ms = 20
 suspect_after_s = 0.08
 dead_after_s = 0.3
@@ -127,6 +131,13 @@ keep = 3
   CHECK(cluster.processes == ProcessesPer::kDevice);
   CHECK(cluster.join == "[fd00::1]:7420");
   CHECK(cluster.join_timeout_s == 0.5);
+  CHECK(cluster.wait_for_spare_s == 9.0);
+  CHECK(cluster.slow_factor == 1.5);
+  CHECK(cluster.slow_steps == 7);
+  CHECK(cluster.replace_slow);
+  CHECK(file.Errors({"cluster.slow_factor=0.5"}) ==
+        "--set cluster.slow_factor=0.5: cluster.slow_factor: expected 0 or at least 1, got 0.5");
+  CHECK(file.Load({"cluster.slow_factor=0"}).config.cluster.slow_factor == 0.0);
   CHECK(cluster.heartbeat_ms == 20.0);
   CHECK(cluster.suspect_after_s == 0.08);
   CHECK(cluster.dead_after_s == 0.3);

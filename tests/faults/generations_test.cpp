@@ -1,4 +1,7 @@
 // Jobs that go on: with a spare in a lost machine's place, or with a process that was held for lost.
+#include <atomic>
+#include <thread>
+
 #include "tests/faults/checks.hpp"
 
 using namespace troupe::testing;
@@ -11,6 +14,48 @@ std::vector<std::string> Settings() {
   return {"run.steps=" + std::to_string(kSteps), "schedule.micro_batch_size=4",
           "schedule.microbatches=2", "checkpoint.every=2", "checkpoint.async=false"};
 }
+
+/// Two nodes and a spare.
+struct SparedJob {
+  explicit SparedJob(const std::vector<std::string>& settings) {
+    const std::string join = FreeAddress();
+    const auto start = [&](int node, const std::vector<std::string>& more) {
+      auto words = job.Node(node, 2, join, settings, {"--restarts", "1"});
+      words.insert(words.end(), more.begin(), more.end());
+      return std::make_unique<Program>(words);
+    };
+    first = start(0, {});
+    spare = start(1, {"--spare"});
+    second = start(1, {});
+    REQUIRE(first->WaitForLine("a spare has come from 127.0.0.1", kPatience));
+  }
+
+  Job job;
+  std::unique_ptr<Program> first;
+  std::unique_ptr<Program> spare;
+  std::unique_ptr<Program> second;
+};
+
+/// A machine on which a process gets a tenth of the time, until this object is destroyed.
+class SlowMachine {
+ public:
+  explicit SlowMachine(pid_t process)
+      : thread_([this, process] {
+          while (!done_ && kill(process, SIGSTOP) == 0) {
+            std::this_thread::sleep_for(std::chrono::milliseconds(90));
+            kill(process, SIGCONT);
+            std::this_thread::sleep_for(std::chrono::milliseconds(10));
+          }
+        }) {}
+  ~SlowMachine() {
+    done_ = true;
+    thread_.join();
+  }
+
+ private:
+  std::atomic<bool> done_ = false;
+  std::thread thread_;
+};
 
 }  // namespace
 
@@ -25,31 +70,49 @@ TEST_CASE("a spare takes the place of a lost machine, and the losses do not show
   const Job undisturbed;
   const Program all(undisturbed.Train(Settings(), {"--local", "2"}));
   REQUIRE(all.WaitForEnd(kPatience).exit_code == 0);
-  const Job job;
-  const std::string join = FreeAddress();
-  const auto start = [&](const std::vector<std::string>& more) {
-    auto words = job.Node(1, 2, join, settings, {"--restarts", "1"});
-    words.insert(words.end(), more.begin(), more.end());
-    return std::make_unique<Program>(words);
-  };
-  const Program first(job.Node(0, 2, join, settings, {"--restarts", "1"}));
-  const auto spare = start({"--spare"});
-  const auto second = start({});
-  REQUIRE(first.WaitForLine("a spare has come from 127.0.0.1", kPatience));
+  const SparedJob spared(settings);
+  const Program& first = *spared.first;
   REQUIRE(first.WaitForLine("step 5/", kPatience));
   const auto survivors = ChildrenOf(first.pid());
-  for (const pid_t child : ChildrenOf(second->pid())) kill(child, SIGKILL);
-  second->Signal(SIGKILL);
+  for (const pid_t child : ChildrenOf(spared.second->pid())) kill(child, SIGKILL);
+  spared.second->Signal(SIGKILL);
   REQUIRE(first.WaitForLine("resuming after step ", kPatience));
   CHECK(ChildrenOf(first.pid()) == survivors);
   const Ending ending = first.WaitForEnd(kPatience);
-  INFO(first.Transcript() << spare->Transcript());
+  INFO(first.Transcript() << spared.spare->Transcript());
   CHECK(ending.exit_code == 0);
-  CHECK(spare->WaitForEnd(kPatience).exit_code == 0);
+  CHECK(spared.spare->WaitForEnd(kPatience).exit_code == 0);
   CHECK_THAT(first.Transcript(), Catch::Contains("takes the place of n1"));
   CHECK_THAT(first.Transcript(), Catch::Contains(mirrors ? ", from memory" : "/checkpoints/step-"));
-  CHECK_THAT(spare->Transcript(), Catch::Contains("the spare takes the place of n1"));
-  CHECK(job.Losses() == undisturbed.Losses());
+  CHECK_THAT(spared.spare->Transcript(), Catch::Contains("the spare takes the place of n1"));
+  CHECK(spared.job.Losses() == undisturbed.Losses());
+}
+
+TEST_CASE("a slow machine is named, and a spare takes its place") {
+  const int steps = 60;
+  const Job undisturbed;
+  auto settings = Settings();
+  settings.push_back("run.steps=" + std::to_string(steps));
+  const Program all(undisturbed.Train(settings, {"--local", "2"}));
+  REQUIRE(all.WaitForEnd(kPatience).exit_code == 0);
+  settings.insert(settings.end(), {"checkpoint.every=0", "checkpoint.replicas=1",
+                                   "cluster.slow_steps=4", "cluster.replace_slow=true"});
+  const SparedJob spared(settings);
+  const Program& first = *spared.first;
+  REQUIRE(first.WaitForLine("step 10/", kPatience));
+  const auto children = ChildrenOf(spared.second->pid());
+  REQUIRE(children.size() == 1);
+  const SlowMachine slow(children.front());
+  const Ending ending = first.WaitForEnd(kPatience);
+  INFO(first.Transcript() << spared.second->Transcript() << spared.spare->Transcript());
+  CHECK(ending.exit_code == 0);
+  CHECK(spared.spare->WaitForEnd(kPatience).exit_code == 0);
+  CHECK(spared.second->WaitForEnd(kPatience).exit_code == 0);  // its launcher starts nothing again
+  CHECK_THAT(first.Transcript(),
+             Catch::Contains("(n1)") && Catch::Contains(" slow: the work of rank") &&
+                 Catch::Contains("takes the place of n1") && Catch::Contains(", from memory"));
+  CHECK_THAT(spared.second->Transcript(), Catch::Contains("n1 is slow: it leaves its place"));
+  CHECK(spared.job.Losses() == undisturbed.Losses());
 }
 
 TEST_CASE("a spare that is not needed ends with the job") {

@@ -1,0 +1,50 @@
+#include "transport/collective_time.hpp"
+
+#include <thread>
+
+#include <catch2/catch.hpp>
+
+#include "transport/communicator.hpp"
+
+namespace troupe {
+namespace {
+
+constexpr std::chrono::milliseconds kLate{50};
+
+std::int64_t TimeIn(Communicator& member, std::chrono::milliseconds late) {
+  const std::int64_t before = InCollective::TotalNs();
+  std::this_thread::sleep_for(late);
+  member.Barrier();
+  return InCollective::TotalNs() - before;
+}
+
+}  // namespace
+
+TEST_CASE("a member that waits for a late one is in a collective, the late one is not") {
+  const auto members = MakeLocalGroup(2, nullptr);
+  std::int64_t waiting_ns = 0;
+  std::int64_t late_ns = 0;
+  std::thread other([&] { waiting_ns = TimeIn(*members[0], {}); });
+  late_ns = TimeIn(*members[1], kLate);
+  other.join();
+  CHECK(waiting_ns + late_ns >= std::chrono::nanoseconds(kLate).count() * 9 / 10);
+  CHECK(late_ns < waiting_ns);
+}
+
+TEST_CASE("time in nested collectives is counted once") {
+  const std::int64_t before = InCollective::TotalNs();
+  const auto begin = std::chrono::steady_clock::now();
+  {
+    const InCollective outer;
+    for (int i = 0; i < 3; ++i) {
+      const InCollective inner;
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    }
+    CHECK(InCollective::TotalNs() == before);
+  }
+  const std::int64_t counted = InCollective::TotalNs() - before;
+  CHECK(counted >= std::chrono::nanoseconds(std::chrono::milliseconds(15)).count());
+  CHECK(counted <= std::chrono::nanoseconds(std::chrono::steady_clock::now() - begin).count());
+}
+
+}  // namespace troupe

@@ -1,0 +1,31 @@
+// How long a thread has been in collectives: what is left of its time is its own work.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+
+namespace troupe {
+
+/// Counts the lifetime of this object. Objects of one thread may be nested: the outermost counts.
+class InCollective {
+ public:
+  InCollective() : begin_(depth_++ == 0 ? Clock::now() : Clock::time_point()) {}
+  ~InCollective() {
+    if (--depth_ == 0) total_ += Clock::now() - begin_;
+  }
+  InCollective(const InCollective&) = delete;
+  InCollective& operator=(const InCollective&) = delete;
+
+  /// Of this thread, since it began.
+  static std::int64_t TotalNs() { return std::chrono::nanoseconds(total_).count(); }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+
+  static inline thread_local int depth_ = 0;
+  static inline thread_local Clock::duration total_{0};
+
+  const Clock::time_point begin_;
+};
+
+}  // namespace troupe
