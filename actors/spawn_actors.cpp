@@ -12,7 +12,7 @@
 #include "actors/phase_actor.hpp"
 #include "actors/stage_actor.hpp"
 #include "actors/update_actor.hpp"
-#include "files/file_error.hpp"
+#include "files/output_file.hpp"
 #include "layout/at.hpp"
 #include "trace/recorder.hpp"
 #include "transport/group.hpp"

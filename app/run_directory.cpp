@@ -37,7 +37,10 @@ constexpr const char* kNextStep = "choose another with --set run.dir=DIR";
 /// Makes `path` with access for its owner only: others could put links where files will be written.
 /// Returns false if it exists.
 bool MakePrivate(const std::string& path) {
-  if (mkdir(path.c_str(), 0700) == 0) return true;
+  if (mkdir(path.c_str(), 0700) == 0) {
+    SyncParent(path);
+    return true;
+  }
   const int reason = errno;
   std::error_code unknown;
   if (reason == EEXIST && fs::is_directory(path, unknown)) return false;

@@ -200,6 +200,7 @@ ExportedSize WriteExport(
     std::error_code failure;
     fs::rename(partial, target, failure);  // replaces an empty folder
     if (failure) throw FileError(target.string(), "be created", failure);
+    SyncParent(target.string());
     return writer.size();
   } catch (...) {
     fs::remove_all(partial, ignored);

@@ -11,6 +11,7 @@
 #include "checkpoint/saved_state.hpp"
 #include "checkpoint/tensor_digest.hpp"
 #include "files/file_error.hpp"
+#include "files/output_file.hpp"
 #include "files/strict_json.hpp"
 #include "layout/text.hpp"
 #include "modules/tensor_pieces.hpp"

@@ -46,12 +46,6 @@ FileError::FileError(const std::string& path, const std::string& action, int err
                      const std::string& next_step)
     : std::runtime_error(TextOf(path, action, error, next_step)) {}
 
-void MakeFolders(const std::string& path) {
-  std::error_code error;
-  std::filesystem::create_directories(path, error);
-  if (error) throw FileError(path, "create", error);
-}
-
 bool IsThere(const std::string& path) {
   std::error_code error;
   const bool exists = std::filesystem::exists(path, error);

@@ -19,9 +19,6 @@ class FileError : public std::runtime_error {
       : FileError(path, action, error.value(), next_step) {}
 };
 
-/// Makes the folder `path`, and those above it that are missing. Throws FileError.
-void MakeFolders(const std::string& path);
-
 /// Whether `path` exists. Throws FileError if the system cannot tell.
 bool IsThere(const std::string& path);
 

@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <unistd.h>
 #include <utility>
+#include <vector>
 
 #include "files/file_error.hpp"
 
@@ -65,9 +66,7 @@ void ReplaceFile(const std::string& path, const std::function<void(OutputFile&)>
     unlink(temporary.c_str());
     throw;
   }
-  // A rename is on the disk only after its directory has been flushed.
-  const std::filesystem::path parent = std::filesystem::path(path).parent_path();
-  SyncDirectory(parent.empty() ? "." : parent.string());
+  SyncParent(path);  // only then is the rename on the disk
 }
 
 void ReplaceFile(const std::string& path, const std::string& text) {
@@ -87,6 +86,27 @@ void SyncDirectory(const std::string& directory) {
   close(file);
   // EINVAL: this file system cannot flush directories.
   if (error != 0 && error != EINVAL) throw FileError(directory, "flush", error);
+}
+
+void SyncParent(const std::string& path) {
+  std::filesystem::path entry = std::filesystem::path(path).lexically_normal();
+  if (!entry.has_filename()) entry = entry.parent_path();  // "a/"
+  const std::filesystem::path parent = entry.parent_path();
+  SyncDirectory(parent.empty() ? "." : parent.string());
+}
+
+void MakeFolders(const std::string& path) {
+  std::vector<std::filesystem::path> missing;
+  std::error_code error;
+  std::filesystem::path above = std::filesystem::path(path).lexically_normal();
+  while (!above.empty() && !std::filesystem::is_directory(above, error) &&
+         above.has_relative_path()) {
+    missing.push_back(above);
+    above = above.parent_path();
+  }
+  std::filesystem::create_directories(path, error);
+  if (error) throw FileError(path, "create", error);
+  for (const auto& folder : missing) SyncParent(folder.string());
 }
 
 }  // namespace troupe

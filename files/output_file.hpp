@@ -51,5 +51,11 @@ void WriteInPlace(const std::string& path, const std::string& text);
 
 /// Blocks until the directory's entries are on the disk. Throws FileError.
 void SyncDirectory(const std::string& directory);
+/// Likewise, of the directory that has the entry `path`.
+void SyncParent(const std::string& path);
+
+/// Makes the folder `path`, and those above it that are missing, and blocks until they are on the
+/// disk. Throws FileError.
+void MakeFolders(const std::string& path);
 
 }  // namespace troupe

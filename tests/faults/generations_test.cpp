@@ -148,3 +148,21 @@ TEST_CASE("a process that was held for lost wakes up and joins again") {
   CHECK(ending.exit_code == 0);
   CHECK(job.Losses().size() == 30);
 }
+
+TEST_CASE("a clock that jumps changes nothing, also when a process is lost") {
+  const Job undisturbed;
+  const Program all(undisturbed.Train(Settings(), {"--local", "2"}));
+  REQUIRE(all.WaitForEnd(kPatience).exit_code == 0);
+  const Job job;
+  std::vector<std::string> words = {"env", "LD_PRELOAD=" TROUPE_JUMPING_CLOCK};
+  const auto train = job.Train(Settings(), {"--local", "2", "--restarts", "1"});
+  words.insert(words.end(), train.begin(), train.end());
+  const Program program(words);
+  REQUIRE(program.WaitForLine("step 5/", kPatience));
+  kill(ChildrenOf(program.pid()).at(1), SIGKILL);
+  const Ending ending = program.WaitForEnd(kPatience);
+  INFO(program.Transcript());
+  CHECK(ending.exit_code == 0);
+  CHECK_THAT(program.Transcript(), Catch::Contains("resuming after step "));
+  CHECK(job.Losses() == undisturbed.Losses());
+}

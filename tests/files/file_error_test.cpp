@@ -1,4 +1,5 @@
 #include "files/file_error.hpp"
+#include "files/output_file.hpp"
 
 #include <cerrno>
 #include <filesystem>

@@ -85,12 +85,13 @@ class World {
 
   /// A start, some checkpoints, and the loss of the power.
   void Live(std::int64_t life) {
-    const std::string run = Folder();
-    fs::create_directories(run);
+    const std::string disk_folder = Folder();
+    const std::string run = disk_folder + "/runs/one";
+    fs::create_directories(disk_folder);
     std::vector<DiskCall> calls;
     DiskTree before;
     {
-      RecordedDisk disk(run);
+      RecordedDisk disk(disk_folder);
       disk.forgets_flushes = bug_ == Bug::kNoFlush;
       disk.forgets_folder_flushes = bug_ == Bug::kNoFolderFlush;
       if (Pick(0, 3) == 0) {
@@ -99,6 +100,7 @@ class World {
             DiskFault{static_cast<std::size_t>(Pick(0, 60)), kErrors[Pick(0, 2)], Pick(0, 1) == 1};
       }
       try {
+        MakeFolders(run);
         for (std::int64_t step = newest_ + 1; step <= newest_ + 3; ++step) {
           begun_[step].insert(life);
           Write(disk, run, step, life);
@@ -117,7 +119,7 @@ class World {
     story_.push_back("the power is lost");
     ++life_;
     CrashedDisk(before, calls, count, random_).WriteTo(Folder());
-    fs::remove_all(run);
+    fs::remove_all(disk_folder);
     if (error_.empty()) StartAgain();
   }
 
@@ -160,7 +162,7 @@ class World {
   void StartAgain() {
     newest_ = 0;
     try {
-      const auto folder = NewestCheckpoint(Folder());
+      const auto folder = NewestCheckpoint(Folder() + "/runs/one");
       if (folder) newest_ = RequireManifest(*folder).run.step;
       if (newest_ < complete_) {
         error_ = "step " + std::to_string(newest_) + " is the newest, step " +
