@@ -107,8 +107,7 @@ struct DirectorState {
   std::int64_t next_round = 0;
   bool last_begun = false;
   bool finishing = false;
-  bool storing = false;        ///< shards are being saved or loaded: no round begins
-  std::size_t publishing = 0;  ///< other disks that do not have the manifest yet
+  bool storing = false;  ///< shards are being saved or loaded: no round begins
   CheckpointCourse course;
   std::optional<Saving> saving;
   MirrorCourse mirrors;

@@ -36,29 +36,25 @@ void Publish(DirectorPointer self, const SaveOrder& order, const std::vector<Sav
   DirectorState& s = self->state;
   std::string text;
   if (!Try(self, [&] { text = s.config.checkpoints.manifest(order.step, shards); })) return;
-  // The trace shows all that follows in the handling of the last shard's answer: Nodes are not traced.
-  const auto in_handling = [](auto call) { return InHandling(CurrentHandling(), std::move(call)); };
-  auto published = in_handling([self, &s, order, then] {
+  const auto published = Requests::Untraced([self, &s, order, then] {
     s.course.OnSaved(NowNs());
     if (Try(self, [&] { s.config.checkpoints.completed(order.step); })) then();
   });
-  auto complete = in_handling([self, &s, order, text, published] {
-    self->request(s.config.disk, caf::infinite, PublishManifest{order.folder, text, {}})
-        .then([published](const ManifestPublished&) mutable { published(); }, OnError(self));
+  const auto last_disk = Requests::Untraced([self, &s, order, text, published] {
+    Requests last(self, published);
+    last.Ask<ManifestPublished>(s.config.disk, PublishManifest{order.folder, text, {}});
+    last.Close();
   });
-  s.publishing = s.config.apart.size();
-  if (s.publishing == 0) return complete();
+  Requests others(self, last_disk);
   std::vector<std::int64_t> steps;
-  if (!Try(self, [&] { steps = s.config.checkpoints.steps(); })) return;
-  steps.push_back(order.step);
-  for (const ManifestDisk& disk : s.config.apart) {
-    self->request(disk, caf::infinite, PublishManifest{order.folder, text, steps})
-        .then(
-            [&s, complete](const ManifestPublished&) mutable {
-              if (--s.publishing == 0) complete();
-            },
-            OnError(self));
+  if (!s.config.apart.empty()) {
+    if (!Try(self, [&] { steps = s.config.checkpoints.steps(); })) return;
+    steps.push_back(order.step);
   }
+  for (const ManifestDisk& disk : s.config.apart) {
+    others.Ask<ManifestPublished>(disk, PublishManifest{order.folder, text, steps});
+  }
+  others.Close();
 }
 
 /// The order for a checkpoint of `step`; nothing if its folder cannot be made.
@@ -86,40 +82,34 @@ void NoteLate(DirectorPointer self, std::int64_t now_ns) {
 void SaveCopies(DirectorPointer self, std::int64_t round, const SaveOrder& order,
                 std::function<void(std::vector<SavedShard> shards)> then) {
   const DirectorConfig& config = self->state.config;
-  struct Gather {
-    std::size_t missing = 0;
-    std::map<std::pair<int, int>, StoredShard> shards;  ///< by rank and stage
-  };
-  const auto gather = std::make_shared<Gather>();
-  gather->missing = config.updates.size() + config.constant_shards.size();
-  const auto arrived = [gather, then = std::move(then)] {
-    if (--gather->missing > 0) return;
+  using Shards = std::map<std::pair<int, int>, StoredShard>;  // by rank and stage
+  const auto shards = std::make_shared<Shards>();
+  Requests requests(self, [shards, then = std::move(then)] {
     std::vector<SavedShard> all;
-    for (auto& [place, stored] : gather->shards) {
+    for (auto& [place, stored] : *shards) {
       all.push_back({place.first, place.second, std::move(stored)});
     }
     then(std::move(all));
-  };
-  const auto on_saved = [gather, arrived](const StateSaved& saved) {
-    for (const SavedShard& shard : saved.shards) {
-      gather->shards[{shard.rank, shard.stage}] = shard.stored;
-    }
-    arrived();
-  };
+  });
   for (const Update& update : config.updates) {
-    self->request(update, caf::infinite, SaveState{round, order}).then(on_saved, OnError(self));
+    requests.Ask<StateSaved>(update, SaveState{round, order}, [shards](const StateSaved& saved) {
+      for (const SavedShard& shard : saved.shards) {
+        (*shards)[{shard.rank, shard.stage}] = shard.stored;
+      }
+    });
   }
   // The copies of shards that never change were made when the job began.
   const SaveShard save{.order = order, .round = round + 1, .copied = true};
-  for (const auto& [devices, shards] : config.constant_shards) {
-    const auto stored = [gather, arrived, places = shards](const FromSet<ShardStored>& answer) {
-      for (std::size_t i = 0; i < answer.parts.size(); ++i) {
-        gather->shards[places[i]] = answer.parts[i].stored;
-      }
-      arrived();
-    };
-    self->request(devices, caf::infinite, ForShards(shards, save)).then(stored, OnError(self));
+  for (const auto& [devices, places] : config.constant_shards) {
+    requests.Ask<FromSet<ShardStored>>(
+        devices, ForShards(places, save),
+        [shards, places = places](const FromSet<ShardStored>& answer) {
+          for (std::size_t i = 0; i < answer.parts.size(); ++i) {
+            (*shards)[places[i]] = answer.parts[i].stored;
+          }
+        });
   }
+  requests.Close();
 }
 
 void PublishSaved(DirectorPointer self) {
@@ -167,15 +157,11 @@ void CopyConstant(DirectorPointer self, const std::function<void()>& begin) {
   const bool copies =
       (config.checkpoints.async && config.checkpoints.folder) || self->state.mirrors.mirrors();
   if (!copies || config.constant_shards.empty()) return begin();
-  const auto missing = std::make_shared<std::size_t>(config.constant_shards.size());
+  Requests requests(self, begin);
   for (const auto& [devices, shards] : config.constant_shards) {
-    self->request(devices, caf::infinite, ForShards(shards, CopyState{}))
-        .then(
-            [missing, begin](const FromSet<StateCopied>&) {
-              if (--*missing == 0) begin();
-            },
-            OnError(self));
+    requests.Ask<FromSet<StateCopied>>(devices, ForShards(shards, CopyState{}));
   }
+  requests.Close();
 }
 
 }  // namespace troupe

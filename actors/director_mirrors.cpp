@@ -1,37 +1,11 @@
 // Mirrors of the job's state in the memory of its processes: when they are due is decided in
 // mirror_course.hpp.
-#include <memory>
-#include <optional>
-#include <string>
 #include <utility>
-#include <vector>
 
 #include "actors/director_parts.hpp"
 #include "trace/clock.hpp"
 
 namespace troupe {
-namespace {
-
-/// Sends `request(i)` for each i below `count`, and calls `then` when all are answered. Nodes are not
-/// traced: the trace shows `then` in the handling of the message before.
-template <class Answer, class Request>
-void AskHolders(DirectorPointer self, std::size_t count, Request request,
-                std::function<void()> then) {
-  auto after = InHandling(CurrentHandling(), std::move(then));
-  if (count == 0) return after();
-  const auto missing = std::make_shared<std::size_t>(count);
-  for (std::size_t i = 0; i < count; ++i) {
-    const auto [holder, message] = request(i);
-    self->request(holder, caf::infinite, message)
-        .then(
-            [missing, after](const Answer&) mutable {
-              if (--*missing == 0) after();
-            },
-            OnError(self));
-  }
-}
-
-}  // namespace
 
 void CompleteMirror(DirectorPointer self) {
   DirectorState& s = self->state;
@@ -42,8 +16,7 @@ void CompleteMirror(DirectorPointer self) {
     complete.manifest = s.config.checkpoints.manifest(done.order.step, done.shards);
   });
   if (!has_manifest) return;
-  const auto request = [&](std::size_t i) { return std::pair(s.config.holders[i], complete); };
-  AskHolders<HeldCompleted>(self, s.config.holders.size(), request, [self, &s] {
+  const auto then = Requests::Untraced([self, &s] {
     s.mirrors.OnMirrored();
     Mirror(self);  // before an update that changes the next state
     for (const auto& held : std::exchange(s.held_back, {})) {
@@ -51,6 +24,9 @@ void CompleteMirror(DirectorPointer self) {
     }
     PumpDirector(self);
   });
+  Requests requests(self, then);
+  for (const Holder& holder : s.config.holders) requests.Ask<HeldCompleted>(holder, complete);
+  requests.Close();
 }
 
 void Mirror(DirectorPointer self) {
@@ -61,15 +37,16 @@ void Mirror(DirectorPointer self) {
   SaveOrder order{.folder = "", .step = due->step, .many_disks = true, .in_memory = true};
   order.folder = s.config.checkpoints.held_folder(due->step);
   SaveCopies(self, due->round, order, [self, &s, order](const std::vector<SavedShard>& shards) {
-    const auto request = [&s, &order](std::size_t i) {
-      const MirrorOf& mirror = s.config.mirrors[i];
-      return std::pair(s.config.holders.at(At(mirror.holder)),
-                       HoldMirror{order.folder, mirror.process});
-    };
-    AskHolders<MirrorHeld>(self, s.config.mirrors.size(), request, [self, &s, order, shards] {
+    const auto held = Requests::Untraced([self, &s, order, shards] {
       s.mirrored = {order, shards};
       CompleteMirror(self);
     });
+    Requests requests(self, held);
+    for (const MirrorOf& mirror : s.config.mirrors) {
+      requests.Ask<MirrorHeld>(s.config.holders.at(At(mirror.holder)),
+                               HoldMirror{order.folder, mirror.process});
+    }
+    requests.Close();
   });
 }
 

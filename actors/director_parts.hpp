@@ -2,8 +2,11 @@
 // director_mirrors.cpp.
 #pragma once
 
+#include <algorithm>
+#include <cstddef>
 #include <functional>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "actors/director_actor.hpp"
@@ -68,29 +71,67 @@ bool Try(DirectorPointer self, Call call) {
   }
 }
 
+/// Requests of which all answers are awaited. A failure ends the job instead.
+class Requests {
+ public:
+  /// `then` is called after the last answer. Nodes are not traced: after theirs, pass it through
+  /// Untraced.
+  Requests(DirectorPointer self, std::function<void()> then)
+      : self_(self), state_(std::make_shared<State>()) {
+    state_->then = std::move(then);
+  }
+  /// Returns `then`, which the trace shows in the handling that runs now.
+  static std::function<void()> Untraced(std::function<void()> then) {
+    return InHandling(CurrentHandling(), std::move(then));
+  }
+
+  /// `take(answer)` is called before `then`.
+  template <class Answer, class Receiver, class Message, class Take>
+  void Ask(const Receiver& receiver, const Message& message, Take take) {
+    ++state_->missing;
+    self_->request(receiver, caf::infinite, message)
+        .then(
+            [state = state_, take](const Answer& answer) mutable {
+              take(answer);
+              state->Arrived();
+            },
+            OnError(self_));
+  }
+  template <class Answer, class Receiver, class Message>
+  void Ask(const Receiver& receiver, const Message& message) {
+    Ask<Answer>(receiver, message, [](const Answer&) {});
+  }
+  /// No more requests follow: calls `then` if there were none.
+  void Close() { state_->Arrived(); }
+
+ private:
+  struct State {
+    std::function<void()> then;
+    std::size_t missing = 1;  ///< Close is one
+    void Arrived() {
+      if (--missing == 0) then();
+    }
+  };
+
+  DirectorPointer self_;
+  std::shared_ptr<State> state_;
+};
+
 /// Sends `command` to every shard of the job. Calls `then(answers)`, in the order of the shards in
-/// the configuration, when all have answered; a failure ends the job instead.
+/// the configuration, when all have answered.
 template <class Answer, class Command, class Then>
 void AskShards(DirectorPointer self, const Command& command, Then then) {
-  struct Gather {
-    std::size_t missing = 0;
-    std::vector<Answer> answers;
-  };
-  const auto gather = std::make_shared<Gather>();
-  gather->missing = self->state.config.shards.size();
+  const auto answers = std::make_shared<std::vector<Answer>>();
+  Requests requests(self, [answers, then] { then(*answers); });
   for (const auto& [devices, shards] : self->state.config.shards) {
-    const std::size_t first = gather->answers.size();
-    gather->answers.resize(first + shards.size());
-    self->request(devices, caf::infinite, ForShards(shards, command))
-        .then(
-            [gather, then, first](const FromSet<Answer>& done) {
-              for (std::size_t i = 0; i < done.parts.size(); ++i) {
-                gather->answers.at(first + i) = done.parts[i];
-              }
-              if (--gather->missing == 0) then(gather->answers);
-            },
-            OnError(self));
+    const std::size_t first = answers->size();
+    answers->resize(first + shards.size());
+    requests.Ask<FromSet<Answer>>(
+        devices, ForShards(shards, command), [answers, first](const FromSet<Answer>& done) {
+          std::ranges::copy(done.parts, answers->begin() + static_cast<std::ptrdiff_t>(first));
+        });
   }
+  requests.Close();
 }
 
 }  // namespace troupe
