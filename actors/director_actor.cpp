@@ -53,10 +53,12 @@ void AddLosses(OpenRound& done, const std::vector<std::string>& sinks) {
   }
 }
 
-void AddOwnTimes(const DirectorConfig& config, std::size_t stage, const StageReport& report,
+/// A stage that had no passes reports no times.
+void AddOwnTimes(const std::vector<int>& ranks, const StageReport& report,
                  std::map<int, double>& own_s) {
-  for (std::size_t shard = 0; shard < report.own_ns.size(); ++shard) {
-    own_s[config.ranks.at(stage).at(shard)] += static_cast<double>(report.own_ns[shard]) * 1e-9;
+  for (std::size_t shard = 0; shard < ranks.size(); ++shard) {
+    const std::int64_t own_ns = shard < report.own_ns.size() ? report.own_ns[shard] : 0;
+    own_s[ranks[shard]] += static_cast<double>(own_ns) * 1e-9;
   }
 }
 
@@ -268,7 +270,7 @@ void Begin(DirectorPointer self, Round round) {
             [self, i](const StageReport& report) {
               OpenRound& reported = self->state.open.at(report.round);
               reported.losses[i] = report.loss;
-              AddOwnTimes(self->state.config, i, report, reported.own_s);
+              AddOwnTimes(self->state.config.ranks.at(i), report, reported.own_s);
               reported.result.replaced.insert(report.replaced.begin(), report.replaced.end());
               reported.result.busy_seconds += static_cast<double>(report.busy_ns) * 1e-9;
               reported.missing_reports.erase(i);

@@ -164,6 +164,14 @@ caf::result<NodesKnown> OnAwaitNodes(NodePointer self, const AwaitNodes& await) 
   return s.nodes_known;
 }
 
+void OnLeave(NodePointer self, const LeaveJob& leave) {
+  NodeState& s = self->state;
+  const auto node = s.nodes.find(leave.process);
+  if (s.failed || s.ending || node == s.nodes.end()) return;
+  if (leave.process != s.config.self) return self->send(node->second, leave);
+  if (s.config.leave) s.config.leave();
+}
+
 caf::result<JobDone> OnRunJob(NodePointer self) {
   NodeState& s = self->state;
   s.job_done = self->make_response_promise<JobDone>();
@@ -247,12 +255,7 @@ Node::behavior_type RunNode(NodePointer self, NodeConfig config) {
         const auto work = s.work_elsewhere.extract(ended.number);
         if (!work.empty()) work.mapped()();
       },
-      [self, &s](const LeaveJob& leave) {
-        const auto node = s.nodes.find(leave.process);
-        if (s.failed || s.ending || node == s.nodes.end()) return;
-        if (leave.process != s.config.self) return self->send(node->second, leave);
-        if (s.config.leave) s.config.leave();
-      },
+      [self](const LeaveJob& leave) { OnLeave(self, leave); },
       [&s](const PeerLost& lost) { s.nodes.erase(lost.process); },
       [self](const Stalled& stalled) { OnStalled(self, stalled); },
       [self](const WriteWaits& write) { WriteAllWaits(self, write); },

@@ -9,21 +9,21 @@ namespace troupe {
 /// Counts the lifetime of this object. Objects of one thread may be nested: the outermost counts.
 class InCollective {
  public:
-  InCollective() : begin_(depth_++ == 0 ? Clock::now() : Clock::time_point()) {}
+  InCollective() : begin_(depth++ == 0 ? Clock::now() : Clock::time_point()) {}
   ~InCollective() {
-    if (--depth_ == 0) total_ += Clock::now() - begin_;
+    if (--depth == 0) total += Clock::now() - begin_;
   }
   InCollective(const InCollective&) = delete;
   InCollective& operator=(const InCollective&) = delete;
 
   /// Of this thread, since it began.
-  static std::int64_t TotalNs() { return std::chrono::nanoseconds(total_).count(); }
+  static std::int64_t TotalNs() { return std::chrono::nanoseconds(total).count(); }
 
  private:
   using Clock = std::chrono::steady_clock;
 
-  static inline thread_local int depth_ = 0;
-  static inline thread_local Clock::duration total_{0};
+  static inline thread_local int depth = 0;
+  static inline thread_local Clock::duration total{0};
 
   const Clock::time_point begin_;
 };

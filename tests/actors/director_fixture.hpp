@@ -58,6 +58,7 @@ class DirectorFixture : public ActorFixture {
     const auto add_stage = [this](const std::string& of, int replica, const std::string& sink) {
       stages.push_back(&AddProbe("stage " + std::to_string(stages.size())));
       config.stages.push_back(stages.back()->As<Stage>());
+      config.ranks.emplace_back();
       config.names[stages.back()->actor().address()] = {
           .kind = ActorKind::kStage, .replica = replica, .of = of};
       config.sinks.push_back(sink);

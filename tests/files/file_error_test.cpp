@@ -1,11 +1,11 @@
 #include "files/file_error.hpp"
-#include "files/output_file.hpp"
 
 #include <cerrno>
 #include <filesystem>
 
 #include <catch2/catch.hpp>
 
+#include "files/output_file.hpp"
 #include "tests/checkpoint/temporary_directory.hpp"
 
 namespace troupe {
