@@ -69,7 +69,8 @@ TEST_CASE("float32 gradients are close to those of float64", "[torch]") {
   const Outcome exact = Run(config);
   config.run.precision = Precision::kFloat32;
   SetLayout(config, "language", {.tp = 4});
-  CHECK(Difference(exact.gradients, Run(config).gradients) < 1e-5);
+  // The libraries sum in an order that depends on the processor; 1.1e-5 and 1.8e-5 were seen.
+  CHECK(Difference(exact.gradients, Run(config).gradients) < 5e-5);
 }
 
 }  // namespace
