@@ -13,7 +13,7 @@
 
 #include "actors/device_actor.hpp"
 #include "trace/clock.hpp"
-#include "transport/collective_time.hpp"
+#include "transport/timed_wait.hpp"
 
 namespace troupe {
 
@@ -83,7 +83,7 @@ caf::result<Answer> RunNow(DevicePointer self, const DeviceWork& work, Body body
   DeviceState& s = self->state;
   WorkTimes times{.begin_ns = NowNs(), .end_ns = 0, .error = {}};
   const CoreTime before = s.cores.Read();
-  const std::int64_t waited_before_ns = InCollective::TotalNs();
+  const std::int64_t waited_before_ns = TimedWait::TotalNs();
   try {
     s.config.abort->ThrowIfRaised();
     Answer answer = body();
@@ -93,7 +93,7 @@ caf::result<Answer> RunNow(DevicePointer self, const DeviceWork& work, Body body
     times.end_ns = NowNs();
     if constexpr (requires { answer.busy_ns; }) answer.busy_ns = times.end_ns - times.begin_ns;
     if constexpr (requires { answer.own_ns; }) {
-      answer.own_ns = answer.busy_ns - (InCollective::TotalNs() - waited_before_ns);
+      answer.own_ns = answer.busy_ns - (TimedWait::TotalNs() - waited_before_ns);
     }
     Record(s.config, work, times, cores);
     RecordConcurrent(s, work);

@@ -62,7 +62,8 @@ void AddOwnTimes(const std::vector<int>& ranks, const StageReport& report,
   }
 }
 
-void NameSlow(DirectorConfig& config, const OpenRound& done) {
+void NameSlow(DirectorState& s, const OpenRound& done) {
+  DirectorConfig& config = s.config;
   const RoundResult& result = done.result;
   if (!result.round.train) return;
   std::map<ProcessId, SlowProcess> processes;
@@ -77,8 +78,10 @@ void NameSlow(DirectorConfig& config, const OpenRound& done) {
   for (auto& [id, process] : processes) {
     process.name = config.processes->Of(id).name;
     config.observer->OnSlow(result.round.step + 1, process);
-    if (config.replace) config.replace(id);
   }
+  if (!config.replace || s.last_begun) return;
+  // Asked again after each step: a spare may come later.
+  for (const int rank : config.slow.SlowNow()) config.replace(config.processes->HomeOf(rank));
 }
 
 void Complete(DirectorPointer self, std::int64_t number) {
@@ -90,7 +93,7 @@ void Complete(DirectorPointer self, std::int64_t number) {
   done.result.seconds = static_cast<double>(now - s.completed_ns) * 1e-9;
   s.completed_ns = now;
   if (!Try(self, [&] { s.config.observer->OnRound(done.result); })) return;
-  if (!Try(self, [&] { NameSlow(s.config, done); })) return;
+  if (!Try(self, [&] { NameSlow(s, done); })) return;
   s.course.OnComplete(done.result.round, now);
   PublishSaved(self);
   CompleteMirror(self);

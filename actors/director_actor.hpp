@@ -86,7 +86,7 @@ struct DirectorState {
     std::vector<double> squared_norms;
     std::vector<std::map<std::string, double>> part_norms;  ///< squared
     std::vector<LossSums> losses;
-    std::map<int, double> own_s;  ///< by rank: of its passes, without waits in collectives
+    std::map<int, double> own_s;  ///< by rank: of its passes, without waits for others
   };
 
   /// A checkpoint that is written while rounds run.

@@ -1,14 +1,17 @@
 #include "actors/files_elsewhere.hpp"
 
 #include <algorithm>
-#include <chrono>
+#include <condition_variable>
 #include <cstddef>
 #include <cstdint>
+#include <mutex>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <utility>
 
-#include <caf/scoped_actor.hpp>
+#include <caf/event_based_actor.hpp>
+#include <caf/send.hpp>
 
 #include "actors/actor_base.hpp"
 #include "messages/disk.hpp"
@@ -16,33 +19,45 @@
 namespace troupe {
 namespace {
 
-/// After this time a request is made again, unless the job has failed. Less than the time in which
-/// a process has to end its actors.
-constexpr std::chrono::seconds kAskAgain{1};
-
+/// Asks a Node and blocks until it answers, or the job fails.
 struct Asker {
   caf::actor_system& system;
   std::shared_ptr<AbortSignal> abort;
 
   template <class Answer, class Question>
   Answer Ask(const Node& node, const Question& question) const {
-    caf::scoped_actor self{system};
-    Answer answer;
-    for (bool answered = false; !answered;) {
-      abort->ThrowIfRaised();
-      self->request(node, kAskAgain, question)
-          .receive(
-              [&](Answer& got) {
-                answer = std::move(got);
-                answered = true;
-              },
-              [](const caf::error& reason) {
-                if (reason == caf::sec::request_timeout) return;
-                const Failure failure = FailureOf(reason);
-                throw FailureError(failure.text, failure.kind);
-              });
-    }
-    return answer;
+    struct Waiting {
+      std::mutex mutex;
+      std::condition_variable changed;
+      bool aborted = false;
+      std::optional<Answer> answer;
+      std::optional<Failure> failure;
+    };
+    const auto waiting = std::make_shared<Waiting>();
+    const auto end = [waiting](auto change) {
+      {
+        const std::lock_guard lock(waiting->mutex);
+        change(*waiting);
+      }
+      waiting->changed.notify_all();
+    };
+    const caf::actor asking = system.spawn([=](caf::event_based_actor* self) {
+      self->request(node, caf::infinite, question)
+          .then([end](Answer& got) { end([&](Waiting& it) { it.answer = std::move(got); }); },
+                [end](const caf::error& reason) {
+                  end([&](Waiting& it) { it.failure = FailureOf(reason); });
+                });
+    });
+    const auto subscription =
+        abort->Subscribe([end](const Failure&) { end([](Waiting& it) { it.aborted = true; }); });
+    std::unique_lock lock(waiting->mutex);
+    waiting->changed.wait(lock,
+                          [&] { return waiting->aborted || waiting->answer || waiting->failure; });
+    if (waiting->answer) return *std::move(waiting->answer);
+    if (waiting->failure) throw FailureError(waiting->failure->text, waiting->failure->kind);
+    lock.unlock();
+    caf::anon_send_exit(asking, caf::exit_reason::kill);
+    throw Aborted(abort->cause());
   }
 };
 

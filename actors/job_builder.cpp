@@ -284,6 +284,17 @@ class JobBuilder : public std::enable_shared_from_this<JobBuilder> {
     return stages;
   }
 
+  std::map<int, PeerRanks> Peers() const {
+    std::map<int, PeerRanks> peers;
+    for (const auto& [rank, ranks] : PeersOf(plan_)) {
+      const ProcessId home = config_.processes->HomeOf(rank);
+      const bool elsewhere = std::ranges::any_of(
+          ranks, [&](int peer) { return config_.processes->HomeOf(peer) != home; });
+      peers[rank] = {ranks, elsewhere};
+    }
+    return peers;
+  }
+
   void TheDirector() {
     DirectorConfig config;
     static_cast<JobCourse&>(config) = static_cast<const JobCourse&>(config_);
@@ -331,7 +342,7 @@ class JobBuilder : public std::enable_shared_from_this<JobBuilder> {
     config.open_elsewhere = OpenerOf(self_);
     const ClusterConfig& cluster = plan_.config().cluster;
     config.processes = config_.processes;
-    config.slow = SlowRanks({cluster.slow_factor, cluster.slow_steps}, PeersOf(plan_));
+    config.slow = SlowRanks({cluster.slow_factor, cluster.slow_steps}, Peers());
     config.optimizer = plan_.config().optimizer;
     config.steps = plan_.config().run.steps;
     config.source = config_.source;

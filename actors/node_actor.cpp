@@ -252,7 +252,7 @@ Node::behavior_type RunNode(NodePointer self, NodeConfig config) {
         return HeldCompleted{};
       },
       [&s](const NodeWorkEnded& ended) {
-        const auto work = s.work_elsewhere.extract(ended.number);
+        const auto work = s.continuations.extract(ended.number);
         if (!work.empty()) work.mapped()();
       },
       [self](const LeaveJob& leave) { OnLeave(self, leave); },

@@ -92,8 +92,9 @@ struct NodeState {
   std::map<caf::actor_addr, ActorId> children;  ///< alive
   std::vector<caf::actor> owned;
 
-  std::map<std::int64_t, std::function<void()>> work_elsewhere;  ///< what OnNode is to do
-  std::int64_t next_work_elsewhere = 0;
+  /// Work that continues on the Node when another thread has ended its part.
+  std::map<std::int64_t, std::function<void()>> continuations;
+  std::int64_t next_continuation = 0;
 
   bool running = false;                     ///< RunJob has arrived
   Promise<DevicesSpawned> devices_spawned;  ///< pending: SpawnDevices arrived before RunJob
@@ -119,7 +120,7 @@ caf::result<ManifestPublished> PublishOnDisk(NodePointer self, const PublishMani
 /// Files in memory here, and files of other processes. For the devices of this process, which may
 /// block. Empty in a job of one process.
 OpenElsewhere OpenerOf(NodePointer self);
-/// Returns what another thread calls once when its work has ended. Then the Node does `work`.
+/// Returns a callback for another thread, which calls it once. Then the Node does `work`.
 std::function<void()> OnNode(NodePointer self, std::function<void()> work);
 
 // node_mirrors.cpp, for node_actor.cpp.

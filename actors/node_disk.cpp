@@ -116,8 +116,8 @@ OpenElsewhere OpenerOf(NodePointer self) {
 
 std::function<void()> OnNode(NodePointer self, std::function<void()> work) {
   NodeState& s = self->state;
-  const std::int64_t number = s.next_work_elsewhere++;
-  s.work_elsewhere[number] = std::move(work);
+  const std::int64_t number = s.next_continuation++;
+  s.continuations[number] = std::move(work);
   return [number, weak = caf::actor_cast<caf::actor_addr>(Node(self))] {
     const auto node = caf::actor_cast<caf::actor>(weak);
     if (node) caf::anon_send(node, NodeWorkEnded{number});

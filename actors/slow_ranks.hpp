@@ -1,14 +1,14 @@
 // Which ranks have become slow. Pure: process 0 asks it after each step.
 //
-// A rank's own time in a step is the time of its passes without what it waited for other ranks in
-// collectives, so a slow rank does not make those slow that wait for it. Two times are usual for a
-// rank, and it is slow if it takes much longer than the smaller one:
-//   - the median of its peers, which do the same work;
-//   - the median of its own first steps, scaled by the change of all other ranks since theirs. This
-//     finds a slow process that has all ranks of a module.
+// A rank's own time in a step is the time of its passes without the time that it waited for others, so
+// a slow rank does not make those slow that wait for it. It is slow if it takes much longer than usual.
+// Usual is the median of its peers, which do the same work. If no peer is in another process, they
+// may all be slow together; then it is the smaller one of that and of the median of the rank's own
+// first steps, scaled by the change of all other ranks since theirs.
 #pragma once
 
 #include <cstdint>
+#include <iterator>
 #include <map>
 #include <string>
 #include <vector>
@@ -35,15 +35,23 @@ struct SlowLimits {
   std::int64_t steps = 1;  ///< in a row
 };
 
+/// The ranks that do the same work as one.
+struct PeerRanks {
+  std::vector<int> ranks;
+  bool in_another_process = false;  ///< at least one of them
+};
+
 class SlowRanks {
  public:
   SlowRanks() = default;
   /// `peers`: of every rank of the job.
-  SlowRanks(SlowLimits limits, std::map<int, std::vector<int>> peers);
+  SlowRanks(SlowLimits limits, std::map<int, PeerRanks> peers);
 
   /// `own_s`: by rank, of every rank of the job. Returns the ranks that have been slow for the stated
   /// number of steps now. One that stays slow is returned once.
   std::vector<SlowRank> OnStep(double step_s, const std::map<int, double>& own_s);
+  /// Those that were returned and are slow since.
+  std::vector<int> SlowNow() const;
 
  private:
   struct Course {
@@ -58,9 +66,12 @@ class SlowRanks {
   };
 
   Usual UsualFor(int rank, const std::map<int, double>& own_s) const;
+  bool IsSlow(const Course& course) const {
+    return !course.own_s.empty() && std::ssize(course.own_s) == limits_.steps;
+  }
 
   SlowLimits limits_;
-  std::map<int, std::vector<int>> peers_;
+  std::map<int, PeerRanks> peers_;
   std::map<int, Course> courses_;
   std::int64_t steps_ = 0;
 };

@@ -330,10 +330,7 @@ void Launched::Reap() {
     Drain(child);
     const int code = CodeOf(child.status);
     if (child.dismissed) continue;
-    if (code == kExitReplaced) {  // by a spare, which this launcher does not know
-      child.replaced = true;
-      continue;
-    }
+    if (code == kExitReplaced) continue;  // by a spare, which this launcher does not know
     // Someone else has sent it to a child that had no handler yet.
     if (asked_ == 0 && AsksToEnd(child.status)) Ask(WTERMSIG(child.status));
     if (asked_ != 0 && KilledBy(child.status, asked_)) {

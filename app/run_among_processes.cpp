@@ -5,6 +5,7 @@
 #include <iostream>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <stdexcept>
 #include <system_error>
 #include <thread>
@@ -251,7 +252,9 @@ class SpanningRun {
   std::shared_ptr<std::atomic<bool>> first_gone_ = std::make_shared<std::atomic<bool>>(false);
   std::weak_ptr<const Node> node_;
   std::atomic<bool> ending_ = false;
-  bool is_replacing_ = false;  ///< on the Director's thread
+  // On the Director's thread:
+  bool is_replacing_ = false;
+  std::set<ProcessId> warned_of_;  ///< that they cannot be replaced now
   std::once_flag reported_;
   std::optional<std::string> line_;  ///< of JobSetup::goes_on
   std::shared_ptr<std::atomic<bool>> ended_ = std::make_shared<std::atomic<bool>>(false);
@@ -262,9 +265,11 @@ void SpanningRun::Replace(ProcessId slow) {
   const auto& latecomers = member_.joined.latecomers;
   const auto node = node_.lock();
   if (is_replacing_ || !node) return;
-  if (slow == 0) return PrintWarning("process 0 of a job cannot be replaced while it runs");
-  if (!latecomers || latecomers->spares() == 0) {
-    return PrintWarning("no spare waits to take the place of " + NameOf(slow));
+  const bool has_spare = latecomers && latecomers->spares() > 0;
+  if (slow == 0 || !has_spare) {
+    if (!warned_of_.insert(slow).second) return;
+    return PrintWarning(slow == 0 ? "process 0 of a job cannot be replaced while it runs"
+                                  : "no spare waits to take the place of " + NameOf(slow));
   }
   is_replacing_ = true;
   caf::anon_send(*node, LeaveJob{slow});

@@ -143,7 +143,11 @@ void TrainObserver::OnEvaluation(const RoundResult& result) {
 
 void TrainObserver::OnSlow(std::int64_t step, const SlowProcess& slow) {
   OnWarning(ToLine(slow));
-  NoteEvent(directory_.path(), {.time = {}, .step = step, .slow = slow});
+  try {
+    NoteEvent(directory_.path(), {.time = {}, .step = step, .slow = slow});
+  } catch (const std::exception& e) {
+    OnWarning(e.what());
+  }
 }
 
 void TrainObserver::OnWarning(const std::string& line) { PrintWarning(line); }

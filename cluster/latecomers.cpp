@@ -37,6 +37,7 @@ void Latecomers::Run() {
   } catch (const std::exception& error) {
     print_(std::string("no longer answering latecomers: ") + error.what());
   }
+  spares_ = 0;
   // Destroyed here, so that the port is closed while the job runs.
   const Acceptor closed = std::move(acceptor_);
   visitors_.clear();
@@ -75,6 +76,7 @@ void Latecomers::Answer(Visitor& visitor, const Hello& hello) {
       return visitor.channel.Send(*refusal);
     visitor.is_spare = true;
     visitor.until = Deadline::max();
+    visitor.channel.KeepAlive();  // its machine may be lost without a word
     return print_("a spare has come from " + from + " (pid " + std::to_string(hello.pid) + ")");
   }
   // It noticed a loss before this process did.

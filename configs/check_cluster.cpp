@@ -122,10 +122,13 @@ static void CheckSilence(const ClusterConfig& cluster, Report& report) {
   }
 }
 
-static void CheckSlow(const ClusterConfig& cluster, Report& report) {
-  const std::string key = "cluster.slow_factor";
-  if (!report.Good({key}) || cluster.slow_factor == 0.0 || cluster.slow_factor >= 1.0) return;
-  report.Add(key, "expected 0 or at least 1, got " + NumberText(cluster.slow_factor));
+static void CheckSlow(const Config& config, Report& report) {
+  const ClusterConfig& cluster = config.cluster;
+  report.Expect(cluster.slow_factor == 0.0 || cluster.slow_factor >= 1.0, {"cluster.slow_factor"},
+                "expected 0 or at least 1, got " + NumberText(cluster.slow_factor));
+  report.Expect(!cluster.replace_slow || config.checkpoint.replicas > 0,
+                {"cluster.replace_slow", "checkpoint.replicas"},
+                "needs checkpoint.replicas = 1 or more, from which the spare gets its state");
 }
 
 static void CheckTls(const ClusterConfig& cluster, Report& report) {
@@ -167,7 +170,7 @@ void CheckCluster(const Config& config, Report& report) {
   CheckDevices(cluster, report);
   CheckSharing(cluster, report);
   CheckSilence(cluster, report);
-  CheckSlow(cluster, report);
+  CheckSlow(config, report);
   CheckTls(cluster, report);
   report.Expect(
       cluster.join.empty() || IsHostAndPort(cluster.join), {"cluster.join"},

@@ -41,7 +41,9 @@ std::vector<KeySpec> ClusterKeys() {  // NOLINT(readability-function-size): a ta
         "A rank is named as slow if its own work in a step takes more than this many times as long "
         "as usual; 0 = never, else at least 1."},
        {"slow_steps", &ClusterConfig::slow_steps, Range{.low = 1, .high = 1e6}, Unit{"steps"},
-        "For so many steps in a row."},
+        "A rank is named after this many slow steps in a row; as many first steps show what is "
+        "usual "
+        "for it."},
        {"replace_slow", &ClusterConfig::replace_slow,
         "A spare, if one waits, takes the place of the process that has a slow rank "
         "(`--restarts`)."},

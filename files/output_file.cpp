@@ -91,8 +91,11 @@ void SyncDirectory(const std::string& directory) {
 void SyncParent(const std::string& path) {
   std::filesystem::path entry = std::filesystem::path(path).lexically_normal();
   if (!entry.has_filename()) entry = entry.parent_path();  // "a/"
-  const std::filesystem::path parent = entry.parent_path();
-  SyncDirectory(parent.empty() ? "." : parent.string());
+  const std::filesystem::path above = entry.parent_path();
+  const std::string parent = above.empty() ? "." : above.string();
+  // Users may write into a folder that they cannot read: it cannot be flushed.
+  if (access(parent.c_str(), R_OK) != 0 && errno == EACCES) return;
+  SyncDirectory(parent);
 }
 
 void MakeFolders(const std::string& path) {

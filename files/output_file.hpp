@@ -51,7 +51,7 @@ void WriteInPlace(const std::string& path, const std::string& text);
 
 /// Blocks until the directory's entries are on the disk. Throws FileError.
 void SyncDirectory(const std::string& directory);
-/// Likewise, of the directory that has the entry `path`.
+/// Likewise, of the directory that has the entry `path`, if this user may read it.
 void SyncParent(const std::string& path);
 
 /// Makes the folder `path`, and those above it that are missing, and blocks until they are on the

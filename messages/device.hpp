@@ -16,7 +16,7 @@ namespace troupe {
 
 // Every command names the stage whose shard on this device it is for (its index in the StageGraph)
 // and the round it belongs to; every answer holds the time that the device was busy. `own_ns` is the part
-// of it in which the device did not wait for other ranks in collectives; on GPUs all of it.
+// of it in which the device did not wait for other ranks or processes; on GPUs all of it.
 
 struct RunForward {
   static constexpr RequestWords kWords{nullptr, "forward", WaitUnit::kMicrobatch};

@@ -4,10 +4,10 @@
 #include <utility>
 
 #include "transport/collective_arguments.hpp"
-#include "transport/collective_time.hpp"
 #include "transport/communicator.hpp"
 #include "transport/local_group.hpp"
 #include "transport/reduce.hpp"
+#include "transport/timed_wait.hpp"
 
 namespace troupe {
 namespace {
@@ -57,7 +57,7 @@ void LocalCommunicator::Publish(const Collective& mine) {
 }
 
 void LocalCommunicator::Run(const Collective& mine) {
-  const InCollective in_collective;
+  const TimedWait timed;
   turn_ = 1 - turn_;
   Publish(mine);
   group_->Enter(turn_, rank_);  // the calls stay valid until Leave and during one more call

@@ -9,10 +9,10 @@
 #include <utility>
 
 #include "transport/collective_arguments.hpp"
-#include "transport/collective_time.hpp"
 #include "transport/reduce.hpp"
 #include "transport/spanning_exchange.hpp"
 #include "transport/spanning_group.hpp"
+#include "transport/timed_wait.hpp"
 
 namespace troupe {
 namespace {
@@ -98,7 +98,7 @@ class SpanningCommunicator final : public Communicator {
 };
 
 void SpanningCommunicator::Run(const Collective& mine) {
-  const InCollective in_collective;
+  const TimedWait timed;
   ++number_;
   call_ = mine.call;
   group_->abort->ThrowIfRaised();

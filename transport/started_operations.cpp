@@ -3,7 +3,7 @@
 #include <iterator>
 #include <utility>
 
-#include "transport/collective_time.hpp"
+#include "transport/timed_wait.hpp"
 
 namespace troupe {
 
@@ -34,7 +34,7 @@ StartedOperations::Number StartedOperations::Start(std::size_t group, const Coll
 }
 
 void StartedOperations::Wait(Number number) {
-  const InCollective in_collective;
+  const TimedWait timed;
   std::unique_lock lock(mutex_);
   changed_.wait(lock, [&] { return complete_ >= number || failure_; });
   if (complete_ < number) std::rethrow_exception(failure_);

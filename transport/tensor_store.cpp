@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "transport/tensor_store_state.hpp"
+#include "transport/timed_wait.hpp"
 
 namespace troupe {
 
@@ -170,6 +171,7 @@ void TensorStore::Fetch(const Buffer& buffer, std::string what, std::function<vo
 
 Buffer TensorStore::FetchNow(const Buffer& buffer, const std::string& what, int device) {
   if (buffer.local()) return buffer;
+  const TimedWait timed;
   // Outlives this call, since the carrier may call back after an abort has ended it.
   struct Ending {
     std::mutex mutex;

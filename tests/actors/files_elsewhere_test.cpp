@@ -1,5 +1,8 @@
 #include "actors/files_elsewhere.hpp"
 
+#include <chrono>
+#include <thread>
+
 #include <caf/actor_system_config.hpp>
 #include <caf/event_based_actor.hpp>
 #include <caf/scoped_actor.hpp>
@@ -63,7 +66,7 @@ class FilesElsewhereFixture {
 TEST_CASE_METHOD(FilesElsewhereFixture, "a file of another process is read in parts",
                  "[actors][node]") {
   PlayedNode played;
-  played.leaves_unanswered = 1;  // such a read is asked again
+  played.at_read = [] { std::this_thread::sleep_for(std::chrono::milliseconds(300)); };
   const auto open = Open(played);
   CHECK(open("/b") == nullptr);
   const auto file = open("/a");

@@ -9,8 +9,8 @@ namespace {
 
 constexpr SlowLimits kLimits{.factor = 2.0, .steps = 5};
 /// Ranks 0, 1 and 2 do the same work, rank 3 other work, rank 4 other work again.
-const std::map<int, std::vector<int>> kPeers = {
-    {0, {1, 2}}, {1, {0, 2}}, {2, {0, 1}}, {3, {}}, {4, {}}};
+const std::map<int, PeerRanks> kPeers = {
+    {0, {{1, 2}, true}}, {1, {{0, 2}, true}}, {2, {{0, 1}, true}}, {3, {}}, {4, {}}};
 
 using Times = std::map<int, double>;
 
@@ -71,12 +71,13 @@ TEST_CASE("a rank without peers is slow next to its first steps", "[actors][slow
 }
 
 TEST_CASE("ranks that are slow together with all their peers are found", "[actors][slow_ranks]") {
-  SlowRanks slow(kLimits, {{0, {1}}, {1, {0}}, {2, {3}}, {3, {2}}});
+  SlowRanks slow(kLimits, {{0, {{1}}}, {1, {{0}}}, {2, {{3}}}, {3, {{2}}}});
   for (int step = 1; step <= 30; ++step) {
     const double factor = step < 20 ? 1.0 : 3.0;
     const auto named =
         slow.OnStep(1.0, {{0, 0.2}, {1, 0.21}, {2, 0.1 * factor}, {3, 0.11 * factor}});
     CHECK(named.size() == (step == 24 ? 2 : 0));
+    CHECK(slow.SlowNow() == (step < 24 ? std::vector<int>{} : std::vector<int>{2, 3}));
     for (const SlowRank& one : named) {
       CHECK(one.rank >= 2);
       CHECK_FALSE(one.next_to_peers);
@@ -84,8 +85,38 @@ TEST_CASE("ranks that are slow together with all their peers are found", "[actor
   }
 }
 
+TEST_CASE("peers on another machine decide, whatever a rank did before", "[actors][slow_ranks]") {
+  SlowRanks slow(kLimits, kPeers);
+  for (int step = 1; step <= 40; ++step) {
+    Times times = Even();
+    for (const int rank : {0, 1, 2}) times[rank] *= step < 20 ? 1.0 : 4.0;  // more images
+    CHECK(slow.OnStep(1.0, times).empty());
+  }
+}
+
+TEST_CASE("a rank is not slow because most others became faster", "[actors][slow_ranks]") {
+  SlowRanks slow(kLimits, kPeers);
+  for (int step = 1; step <= 40; ++step) {
+    Times times = Even();
+    for (const int rank : {0, 1, 2, 3}) times[rank] *= step < 20 ? 1.0 : 0.25;
+    CHECK(slow.OnStep(1.0, times).empty());
+  }
+}
+
+TEST_CASE("a step that took long for another reason ends no row", "[actors][slow_ranks]") {
+  SlowRanks slow(kLimits, kPeers);
+  int named = 0;
+  for (int step = 1; step <= 40; ++step) {
+    Times times = Even();
+    if (step > 10) times[1] *= 3.0;
+    const double step_s = step % 3 == 0 ? 100.0 : 1.0;  // a checkpoint
+    if (!slow.OnStep(step_s, times).empty()) named = step;
+  }
+  CHECK(named == 17);  // 11, 13, 14, 16 and 17
+}
+
 TEST_CASE("what a slow rank costs next to the step is enough to be named", "[actors][slow_ranks]") {
-  SlowRanks slow(kLimits, {{0, {1}}, {1, {0}}});
+  SlowRanks slow(kLimits, {{0, {{1}}}, {1, {{0}}}});
   for (int step = 0; step < 50; ++step) {
     CHECK(slow.OnStep(1.0, {{0, 0.01}, {1, 0.04}}).empty());
   }

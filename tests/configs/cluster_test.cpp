@@ -124,6 +124,7 @@ spin_us = 50
 [checkpoint]
 every = 10
 keep = 3
+replicas = 1
 )");
   const LoadedConfig loaded = file.Load();
   const ClusterConfig& cluster = loaded.config.cluster;
@@ -137,6 +138,8 @@ keep = 3
   CHECK(cluster.replace_slow);
   CHECK(file.Errors({"cluster.slow_factor=0.5"}) ==
         "--set cluster.slow_factor=0.5: cluster.slow_factor: expected 0 or at least 1, got 0.5");
+  CHECK_THAT(file.Errors({"checkpoint.replicas=0"}),
+             Catch::Contains("needs checkpoint.replicas = 1 or more"));
   CHECK(file.Load({"cluster.slow_factor=0"}).config.cluster.slow_factor == 0.0);
   CHECK(cluster.heartbeat_ms == 20.0);
   CHECK(cluster.suspect_after_s == 0.08);
@@ -154,7 +157,7 @@ keep = 3
                                                    .net_devices = "eth0,lo",
                                                    .port_range = "7500-7600",
                                                    .spin_us = 50});
-  CHECK(loaded.config.checkpoint == CheckpointConfig{.every = 10, .keep = 3});
+  CHECK(loaded.config.checkpoint == CheckpointConfig{.every = 10, .keep = 3, .replicas = 1});
   CHECK(file.SurvivesPrinting(loaded));
 }
 

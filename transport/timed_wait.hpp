@@ -1,4 +1,4 @@
-// How long a thread has been in collectives: what is left of its time is its own work.
+// How long a thread has waited for other ranks and processes. The rest of its time is its own work.
 #pragma once
 
 #include <chrono>
@@ -7,14 +7,14 @@
 namespace troupe {
 
 /// Counts the lifetime of this object. Objects of one thread may be nested: the outermost counts.
-class InCollective {
+class TimedWait {
  public:
-  InCollective() : begin_(depth++ == 0 ? Clock::now() : Clock::time_point()) {}
-  ~InCollective() {
+  TimedWait() : begin_(depth++ == 0 ? Clock::now() : Clock::time_point()) {}
+  ~TimedWait() {
     if (--depth == 0) total += Clock::now() - begin_;
   }
-  InCollective(const InCollective&) = delete;
-  InCollective& operator=(const InCollective&) = delete;
+  TimedWait(const TimedWait&) = delete;
+  TimedWait& operator=(const TimedWait&) = delete;
 
   /// Of this thread, since it began.
   static std::int64_t TotalNs() { return std::chrono::nanoseconds(total).count(); }

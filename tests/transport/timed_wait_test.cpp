@@ -1,4 +1,4 @@
-#include "transport/collective_time.hpp"
+#include "transport/timed_wait.hpp"
 
 #include <thread>
 
@@ -12,15 +12,15 @@ namespace {
 constexpr std::chrono::milliseconds kLate{50};
 
 std::int64_t TimeIn(Communicator& member, std::chrono::milliseconds late) {
-  const std::int64_t before = InCollective::TotalNs();
+  const std::int64_t before = TimedWait::TotalNs();
   std::this_thread::sleep_for(late);
   member.Barrier();
-  return InCollective::TotalNs() - before;
+  return TimedWait::TotalNs() - before;
 }
 
 }  // namespace
 
-TEST_CASE("a member that waits for a late one is in a collective, the late one is not") {
+TEST_CASE("a member waits for a late one, and the late one does not") {
   const auto members = MakeLocalGroup(2, nullptr);
   std::int64_t waiting_ns = 0;
   std::int64_t late_ns = 0;
@@ -31,18 +31,18 @@ TEST_CASE("a member that waits for a late one is in a collective, the late one i
   CHECK(late_ns < waiting_ns);
 }
 
-TEST_CASE("time in nested collectives is counted once") {
-  const std::int64_t before = InCollective::TotalNs();
+TEST_CASE("nested waits are counted once") {
+  const std::int64_t before = TimedWait::TotalNs();
   const auto begin = std::chrono::steady_clock::now();
   {
-    const InCollective outer;
+    const TimedWait outer;
     for (int i = 0; i < 3; ++i) {
-      const InCollective inner;
+      const TimedWait inner;
       std::this_thread::sleep_for(std::chrono::milliseconds(5));
     }
-    CHECK(InCollective::TotalNs() == before);
+    CHECK(TimedWait::TotalNs() == before);
   }
-  const std::int64_t counted = InCollective::TotalNs() - before;
+  const std::int64_t counted = TimedWait::TotalNs() - before;
   CHECK(counted >= std::chrono::nanoseconds(std::chrono::milliseconds(15)).count());
   CHECK(counted <= std::chrono::nanoseconds(std::chrono::steady_clock::now() - begin).count());
 }
