@@ -79,8 +79,8 @@ void NameSlow(DirectorState& s, const OpenRound& done) {
     process.name = config.processes->Of(id).name;
     config.observer->OnSlow(result.round.step + 1, process);
   }
-  if (!config.replace || s.last_begun) return;
-  // Asked again after each step: a spare may come later.
+  if (!config.replace || s.last_begun || !config.rounds(s.next_round)) return;
+  // Asked again after each step, while more are to begin: a spare may come later.
   for (const int rank : config.slow.SlowNow()) config.replace(config.processes->HomeOf(rank));
 }
 
