@@ -1,7 +1,6 @@
-// A run writes checkpoints, and its machine loses its power at any call of the system, again and
-// again. The next start must find a checkpoint that is whole and at least as new as the last one
-// that was complete. Everything but the power is the product: it writes, publishes, removes, chooses
-// and reads.
+// A run writes checkpoints, and its machine loses its power several times. The next start must find
+// a checkpoint that is whole and at least as new as the last complete one. The product writes,
+// publishes, removes, chooses and reads the checkpoints; only the loss of power is simulated.
 #include <algorithm>
 #include <cerrno>
 #include <cstdlib>

@@ -1,4 +1,4 @@
-// An export is whole or absent, at whichever call of the system the power is lost.
+// An export is whole or absent after a loss of power at any call of the system.
 #include <fstream>
 #include <iterator>
 

@@ -1,12 +1,11 @@
-// A disk that notes what the program asks of it, and what is left of that after a crash.
+// Simulates the loss of power while a program writes files.
 //
-// RecordedDisk notes the calls that this thread makes of the C library for paths below a folder: the
-// product writes real files, by its own code. CrashedDisk makes the folder as it may be found after
-// the machine has lost its power at any of these calls. What was not flushed may be there, missing
-// or torn, as POSIX permits:
-//   - a write is sure once its file has been flushed; before, any part of it may be lost;
-//   - an entry of a folder (a new, renamed or removed file) is sure once that folder has been
-//     flushed; before, it may be lost, also while later ones are kept.
+// RecordedDisk records the calls of the C library by which this thread changes files below a folder. The
+// product writes real files with its own code. CrashedDisk returns a state in which the folder may be
+// found if the machine loses its power at one of these calls. POSIX permits many such states:
+//   - A write survives if its file was flushed afterwards. Otherwise any part of it may be lost.
+//   - A new, renamed or removed entry of a folder survives if the folder was flushed afterwards.
+//     Otherwise it may be lost, even if later entries survive.
 #pragma once
 
 #include <cstddef>
