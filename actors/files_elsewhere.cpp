@@ -1,11 +1,8 @@
 #include "actors/files_elsewhere.hpp"
 
 #include <algorithm>
-#include <condition_variable>
 #include <cstddef>
 #include <cstdint>
-#include <mutex>
-#include <optional>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -15,6 +12,7 @@
 
 #include "actors/actor_base.hpp"
 #include "messages/disk.hpp"
+#include "transport/awaited.hpp"
 
 namespace troupe {
 namespace {
@@ -26,38 +24,18 @@ struct Asker {
 
   template <class Answer, class Question>
   Answer Ask(const Node& node, const Question& question) const {
-    struct Waiting {
-      std::mutex mutex;
-      std::condition_variable changed;
-      bool aborted = false;
-      std::optional<Answer> answer;
-      std::optional<Failure> failure;
-    };
-    const auto waiting = std::make_shared<Waiting>();
-    const auto end = [waiting](auto change) {
-      {
-        const std::lock_guard lock(waiting->mutex);
-        change(*waiting);
-      }
-      waiting->changed.notify_all();
-    };
+    const Awaited<Answer> awaited;
     const caf::actor asking = system.spawn([=](caf::event_based_actor* self) {
       self->request(node, caf::infinite, question)
-          .then([end](Answer& got) { end([&](Waiting& it) { it.answer = std::move(got); }); },
-                [end](const caf::error& reason) {
-                  end([&](Waiting& it) { it.failure = FailureOf(reason); });
-                });
+          .then([awaited](Answer& answer) { awaited.Deliver(std::move(answer)); },
+                [awaited](const caf::error& reason) { awaited.Fail(FailureOf(reason)); });
     });
-    const auto subscription =
-        abort->Subscribe([end](const Failure&) { end([](Waiting& it) { it.aborted = true; }); });
-    std::unique_lock lock(waiting->mutex);
-    waiting->changed.wait(lock,
-                          [&] { return waiting->aborted || waiting->answer || waiting->failure; });
-    if (waiting->answer) return *std::move(waiting->answer);
-    if (waiting->failure) throw FailureError(waiting->failure->text, waiting->failure->kind);
-    lock.unlock();
-    caf::anon_send_exit(asking, caf::exit_reason::kill);
-    throw Aborted(abort->cause());
+    try {
+      return awaited.Wait(*abort);
+    } catch (...) {
+      caf::anon_send_exit(asking, caf::exit_reason::kill);  // a lost Node does not answer
+      throw;
+    }
   }
 };
 

@@ -1,11 +1,10 @@
 #include "transport/tensor_store.hpp"
 
-#include <condition_variable>
 #include <mutex>
-#include <optional>
 #include <stdexcept>
 #include <utility>
 
+#include "transport/awaited.hpp"
 #include "transport/tensor_store_state.hpp"
 #include "transport/timed_wait.hpp"
 
@@ -172,33 +171,11 @@ void TensorStore::Fetch(const Buffer& buffer, std::string what, std::function<vo
 Buffer TensorStore::FetchNow(const Buffer& buffer, const std::string& what, int device) {
   if (buffer.local()) return buffer;
   const TimedWait timed;
-  // Outlives this call, since the carrier may call back after an abort has ended it.
-  struct Ending {
-    std::mutex mutex;
-    std::condition_variable changed;
-    bool aborted = false;
-    std::optional<Buffer> result;
-    std::optional<std::string> error;
-  };
-  const auto wait = std::make_shared<Ending>();
-  const auto end = [wait](auto change) {
-    {
-      const std::lock_guard lock(wait->mutex);
-      change(*wait);
-    }
-    wait->changed.notify_all();
-  };
-  const std::shared_ptr<void> subscription = state_->abort->Subscribe(
-      [end](const Failure&) { end([](Ending& it) { it.aborted = true; }); });
+  const Awaited<Buffer> fetched;
   Fetch(
-      buffer, what,
-      [end](Buffer fetched) { end([&](Ending& it) { it.result = std::move(fetched); }); },
-      [end](const Failure& failure) { end([&](Ending& it) { it.error = failure.text; }); }, device);
-  std::unique_lock lock(wait->mutex);
-  wait->changed.wait(lock, [&] { return wait->aborted || wait->result || wait->error; });
-  if (wait->result) return *wait->result;
-  state_->abort->ThrowIfRaised();
-  throw std::runtime_error(*wait->error);
+      buffer, what, [fetched](Buffer bytes) { fetched.Deliver(std::move(bytes)); },
+      [fetched](const Failure& failure) { fetched.Fail(failure); }, device);
+  return fetched.Wait(*state_->abort);
 }
 
 Buffer TensorStore::Pinned(std::uint64_t key, std::int64_t offset, std::int64_t num_bytes) const {
