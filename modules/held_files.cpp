@@ -1,7 +1,6 @@
 #include "modules/held_files.hpp"
 
 #include <algorithm>
-#include <atomic>
 #include <cstring>
 #include <stdexcept>
 #include <utility>
@@ -38,20 +37,39 @@ Buffer BytesOfText(const std::string& text) {
 
 }  // namespace
 
-Buffer HeldFiles::Allocate(std::size_t num_bytes) {
-  {
+class HeldFiles::FreeMemory {
+ public:
+  /// Returns an undefined buffer if there is none of this size.
+  Buffer Take(std::size_t num_bytes) {
     const std::lock_guard lock(mutex_);
-    const auto free = std::ranges::find_if(dropped_, [&](const Buffer& memory) {
-      return memory.num_bytes() == num_bytes && memory.use_count() == 1;
-    });
-    if (free != dropped_.end()) {
-      std::atomic_thread_fence(std::memory_order_acquire);  // after the last reads of other threads
-      Buffer memory = std::move(*free);
-      dropped_.erase(free);
-      return memory;
-    }
+    const auto found = std::ranges::find(buffers_, num_bytes, &Buffer::num_bytes);
+    if (found == buffers_.end()) return {};
+    Buffer memory = std::move(*found);
+    buffers_.erase(found);
+    return memory;
   }
-  return Buffer::AllocateBytes(num_bytes);
+  void Put(Buffer memory) {
+    const std::lock_guard lock(mutex_);
+    buffers_.push_back(std::move(memory));
+  }
+  void Clear() {
+    const std::lock_guard lock(mutex_);
+    buffers_.clear();
+  }
+
+ private:
+  std::mutex mutex_;
+  std::vector<Buffer> buffers_;
+};
+
+HeldFiles::HeldFiles() : free_(std::make_shared<FreeMemory>()) {}
+
+Buffer HeldFiles::Allocate(std::size_t num_bytes) {
+  Buffer memory = free_->Take(num_bytes);
+  if (!memory.defined()) memory = Buffer::AllocateBytes(num_bytes);
+  const auto give_back = [free = free_, memory](void*) { free->Put(memory); };
+  return Buffer::Wrap(std::shared_ptr<void>(nullptr, give_back), memory.data(), memory.shape(),
+                      DType::kUInt8);
 }
 
 void HeldFiles::Put(const std::string& folder, HeldFile file, bool own) {
@@ -81,18 +99,14 @@ void HeldFiles::KeepOnly(const std::string& folder) {
 }
 
 void HeldFiles::DropOthers(const std::string& folder) {
-  dropped_.clear();
-  for (auto& [path, held] : folders_) {
-    if (path == folder) continue;
-    for (auto& [name, bytes] : held.own) dropped_.push_back(std::move(bytes));
-  }
+  free_->Clear();  // of sizes that are not needed any more
   std::erase_if(folders_, [&](const auto& held) { return held.first != folder; });
 }
 
 void HeldFiles::Clear() {
   const std::lock_guard lock(mutex_);
   folders_.clear();
-  dropped_.clear();
+  free_->Clear();
 }
 
 std::shared_ptr<const ByteSource> HeldFiles::Open(const std::string& path) const {

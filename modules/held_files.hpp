@@ -31,6 +31,7 @@ struct HeldCheckpoint {
 /// Thread-safe. A path is FOLDER/NAME; no such folder is on a disk.
 class HeldFiles {
  public:
+  HeldFiles();
   /// Returns uninitialised memory for a file, if possible that of a file that was dropped: fresh memory
   /// costs more time than a copy.
   Buffer Allocate(std::size_t num_bytes);
@@ -57,12 +58,15 @@ class HeldFiles {
     std::string manifest;
   };
 
+  /// Memory of own files whose last handle is gone, to be used again.
+  class FreeMemory;
+
   /// With the lock.
   void DropOthers(const std::string& folder);
 
   mutable std::mutex mutex_;
   std::map<std::string, Folder> folders_;
-  std::vector<Buffer> dropped_;  ///< memory of own files, to be used again
+  const std::shared_ptr<FreeMemory> free_;
 };
 
 }  // namespace troupe
