@@ -26,6 +26,9 @@ void Spend(double milliseconds) {
   }
 }
 
+/// Values of samples begin again after so many, so that they stay small.
+constexpr std::int64_t kPlaces = 997;
+
 /// Element i of the pattern of input k; small integers, so that sums are exact.
 double Pattern(std::size_t k, std::int64_t i) {
   return static_cast<double>(1 + (i * 7 + static_cast<std::int64_t>(k) * 3) % 5);
@@ -61,14 +64,15 @@ SyntheticProgram::SyntheticProgram(ShardAddress shard, const SyntheticConfig& co
       weight_(Scalar(2.0)),
       gradient_(Scalar(0.0)) {}
 
-Buffer SyntheticProgram::SourceRows(const RowTable& table) const {
-  const RowTable own = CutTable(table, shape_.cut, shape_.part);
+Buffer SyntheticProgram::SourceRows(const Inputs& inputs) const {
+  const RowTable own = CutTable(inputs.table, shape_.cut, shape_.part);
+  const std::int64_t first = inputs.tokens.defined() ? *inputs.tokens.as<std::int64_t>() : 0;
   Buffer rows = Buffer::Allocate({own.num_rows(), config_.hidden}, DType::kFloat64);
   double* out = rows.as<double>();
   for (const RowRun& run : RunsOf(own)) {
     for (std::int64_t row = run.first; row < run.first + run.count; ++row) {
       for (std::int64_t h = 0; h < config_.hidden; ++h) {
-        *out++ = static_cast<double>(1 + run.sample * 64 + row * 8 + h);
+        *out++ = static_cast<double>(1 + (first + run.sample) * 64 + row * 8 + h);
       }
     }
   }
@@ -80,7 +84,7 @@ ForwardResult SyntheticProgram::Forward(const ForwardPass& pass) {
   Flight flight{pass.inputs, pass.loss_scale};
   if (flight.inputs.empty()) {
     if (!pass.data) throw std::invalid_argument("a source stage got no inputs");
-    flight.inputs.push_back(SourceRows(pass.data->table));
+    flight.inputs.push_back(SourceRows(*pass.data));
   }
   const double w = *weight_.as<double>();
   const Buffer& x = flight.inputs.front();
@@ -192,6 +196,8 @@ std::shared_ptr<const Inputs> SyntheticSource::Load(const std::string& module, i
                                                     const Round& round, std::int64_t unit) {
   const ModuleConfig& config = *config_.Find(module);
   auto inputs = std::make_shared<Inputs>();
+  inputs->tokens = Buffer::Allocate({1, 1}, DType::kInt64);
+  *inputs->tokens.as<std::int64_t>() = round.place % kPlaces;
   for (const Interval& held :
        SamplesOfUnit(config_, config, dp, round.microbatches, unit).samples) {
     for (auto sample = held.begin; sample < held.end; ++sample) {

@@ -53,7 +53,7 @@ class SyntheticProgram : public StageProgram {
     std::vector<Buffer> inputs;
     double scale = 1.0;
   };
-  Buffer SourceRows(const RowTable& table) const;
+  Buffer SourceRows(const Inputs& inputs) const;
   /// Whether the stage's weight is this shard's to report.
   bool owns() const { return shard_.dp == 0 && shard_.tp == 0 && shard_.cp == 0; }
 
@@ -67,7 +67,8 @@ class SyntheticProgram : public StageProgram {
   std::map<std::int64_t, double> weights_;  ///< by unit: the rest of its split backward
 };
 
-/// Gives every source module rows_per_sample rows of each of its samples, and nothing else.
+/// Gives every source module rows_per_sample rows of each of its samples, and the round's place in the
+/// order of samples: every step has other values.
 class SyntheticSource : public InputSource {
  public:
   explicit SyntheticSource(Config config) : config_(std::move(config)) {}
