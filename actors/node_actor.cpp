@@ -81,6 +81,8 @@ void OnDown(NodePointer self, const caf::down_msg& down) {
 /// processes.
 void OnFailed(NodePointer self, const Failure& failure) {
   NodeState& s = self->state;
+  // The job is done. A process that does not know this yet has lost others that have left.
+  if (s.ending && s.result.failure.empty() && !s.config.abort->raised()) return;
   s.config.abort->Raise(failure);
   if (std::exchange(s.failed, true)) return;
   if (s.nodes_known.pending()) s.nodes_known.deliver(MakeFailure(s.config.abort->failure()));
