@@ -187,40 +187,82 @@ int RunAlone(const RunSpec& run, Interrupt& interrupt) {
   });
 }
 
-int RunAsMember(Work& work, const RunSpec& run, const SelfInJob& job, Interrupt& interrupt) {
-  return RunWithCleanup(
-      work, [&] { return ExitCodeOf(RunGenerations(work, run, job, interrupt), interrupt); });
+/// Waits for the place of a lost process. Returns nullopt if the job has ended without it. Throws
+/// JoinError.
+std::optional<TakePlace> AwaitPlaceIn(const Work& work, const RunSpec& run, const SelfInJob& job) {
+  const auto tls =
+      TlsOf(run.config().cluster, job.seed, Milliseconds(run.config().cluster.join_timeout_s));
+  JoinOptions options = MemberOptions(work, run, job);
+  options.self.process = kSpareProcess;
+  options.self.name = "the spare";
+  options.tls = tls.get();
+  try {
+    return AwaitPlace(ReadKey(run.arguments.member), options);
+  } catch (const JoinError& e) {
+    if (e.fault != JoinFault::kEnded && e.fault != JoinFault::kDone) throw;
+    std::cout << "the job ended without this spare: " << e.what() << '\n' << std::flush;
+    return std::nullopt;
+  }
 }
 
-/// Waits for the place of a lost process, then runs as that one.
-int RunAsSpare(RunSpec run, const ProcessPlan& plan, const Address& seed, Interrupt& interrupt) {
-  const auto began = std::chrono::steady_clock::now();
-  const auto work = OpenWork(run);
-  interrupt.OnSignal([](int signal) {
-    if (EndsJob(signal)) QuickExit(ExitCodeOfSignal(signal));
-  });
-  ClusterArguments& arguments = run.arguments;
-  const RunKey key = ReadKey(arguments.member);
-  TakePlace place;
-  try {
-    const auto tls =
-        TlsOf(run.config().cluster, seed, Milliseconds(run.config().cluster.join_timeout_s));
-    JoinOptions options = MemberOptions(*work, run, {plan, plan.num_processes() - 1, seed, began});
-    options.self.process = kSpareProcess;
-    options.self.name = "the spare";
-    options.tls = tls.get();
-    place = AwaitPlace(key, options);
-  } catch (const JoinError& e) {
-    if (e.fault != JoinFault::kEnded) {
+void PrintTaken(const PlaceTaken& taken) {
+  std::cerr << std::string("waiting as a spare: ") + taken.what() + "\n" << std::flush;
+}
+
+/// Waits for the place of a lost process, then runs as that one. If another process is faster, it waits
+/// again. Process 0 listens at `seed`. This process took `start` until it could join.
+int RunAsSpare(Work& work, RunSpec run, const ProcessPlan& plan, const Address& seed,
+               std::chrono::nanoseconds start, Interrupt& interrupt) {
+  const auto self = [&](ProcessId process) {
+    return SelfInJob{plan, process, seed, std::chrono::steady_clock::now() - start};
+  };
+  for (;;) {
+    interrupt.OnSignal([](int signal) {
+      if (EndsJob(signal)) QuickExit(ExitCodeOfSignal(signal));
+    });
+    std::optional<TakePlace> place;
+    try {
+      place = AwaitPlaceIn(work, run, self(plan.num_processes() - 1));
+    } catch (const JoinError& e) {
       PrintCause(e.what());
       return kExitNotMet;
     }
-    std::cout << "the job ended without this spare: " << e.what() << '\n' << std::flush;
-    return kExitDone;
+    if (!place) return kExitDone;
+    run.arguments.generation = place->generation;
+    std::cerr << "the spare takes the place of " + plan.Of(place->process).name + "\n"
+              << std::flush;
+    try {
+      const SelfInJob taken = self(place->process);
+      return ExitCodeOf(RunGenerations(work, run, taken, interrupt), interrupt);
+    } catch (const PlaceTaken& e) {
+      PrintTaken(e);
+    }
   }
-  arguments.generation = place.generation;
-  std::cerr << "the spare takes the place of " + plan.Of(place.process).name + "\n" << std::flush;
-  return RunAsMember(*work, run, {plan, place.process, seed, began}, interrupt);
+}
+
+/// The arguments of a process that has lost its place. It stays on its machine.
+RunSpec AsSpare(RunSpec run, const SelfInJob& job) {
+  MemberArguments& member = run.arguments.member;
+  const auto node = static_cast<std::size_t>(job.plan.Of(job.self).node);
+  const auto& nodes = run.config().cluster.nodes;
+  if (member.address.empty() && !member.spare && node < nodes.size()) {
+    member.address = nodes[node].address;
+  }
+  member.spare = true;
+  return run;
+}
+
+/// If another process has taken this one's place, it waits as a spare.
+int RunAsMember(Work& work, const RunSpec& run, const SelfInJob& job, Interrupt& interrupt) {
+  const auto start = std::chrono::steady_clock::now() - job.began;
+  return RunWithCleanup(work, [&] {
+    try {
+      return ExitCodeOf(RunGenerations(work, run, job, interrupt), interrupt);
+    } catch (const PlaceTaken& e) {
+      PrintTaken(e);
+      return RunAsSpare(work, AsSpare(run, job), job.plan, job.seed, start, interrupt);
+    }
+  });
 }
 
 }  // namespace
@@ -269,7 +311,9 @@ int RunNodeOfJob(const ClusterArguments& given) {
           "--spare: only a job of several processes goes on after a loss, with --restarts");
     }
     const Address seed = ChooseJoin(variables, member.join, run.config().cluster).address;
-    return RunAsSpare(std::move(run), plan, seed, interrupt);
+    const auto work = OpenWork(run);
+    const auto start = std::chrono::steady_clock::now() - began;
+    return RunAsSpare(*work, run, plan, seed, start, interrupt);
   }
   const NodeChoice choice = ChooseNode(variables, member.node, plan);
   if (plan.num_processes() == 1 || choice.node == 0) ResumeRun(run);

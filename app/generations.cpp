@@ -156,10 +156,17 @@ void Generations::OpenAgain() {
     }
     publishing_->unlock();  // the last generation begins no more of it
     const bool was_on_disk = lost_ && !from_memory_;
-    if (!was_on_disk || HasSoundCheckpoint(lost_->kind, into_)) return OpenRun();
-    options_.refusal = lost_->text;
+    if (!was_on_disk || HasSoundCheckpoint(lost_->kind, into_)) {
+      OpenRun();
+      if (lost_ || !work_.is_done()) return;
+      // An earlier process 0 was lost after the last step, before it wrote the report.
+      options_.refusal = {"the job is done", JoinFault::kDone};
+      options_.refusal_time = std::max(options_.refusal_time, kStartTimes * start_time_);
+      return;
+    }
+    options_.refusal = {lost_->text, JoinFault::kEnded};
   } catch (const std::exception& e) {
-    options_.refusal = e.what();
+    options_.refusal = {e.what(), JoinFault::kEnded};
   }
 }
 
@@ -207,6 +214,7 @@ std::optional<Joined> Generations::Meet() {
   }
   if (IsFirst()) generation_ == 0 ? OpenRun() : OpenAgain();
   const int most = (arguments_.restarts + 1) * job_.plan.num_processes();
+  const auto no_meeting_after = steady_clock::now() + 2 * options_.timeout;
   for (int meetings = 1;; ++meetings) {
     try {
       return Join(key_, options_);
@@ -214,9 +222,13 @@ std::optional<Joined> Generations::Meet() {
       // While process 0 is not there, its port may be in use for a moment.
       const bool passes =
           e.fault == JoinFault::kLeft || (e.fault == JoinFault::kListen && generation_ > 0);
-      if (!options_.lasting || meetings == most || !passes) {
+      const bool is_last = meetings == most || steady_clock::now() > no_meeting_after;
+      if (!options_.lasting || is_last || !passes) {
         ReportNotMet(e);
         return std::nullopt;
+      }
+      if (e.fault == JoinFault::kLeft && options_.print) {
+        options_.print(std::string(e.what()) + "; meeting again");
       }
     }
     std::this_thread::sleep_for(kMeetAgain);
@@ -224,9 +236,20 @@ std::optional<Joined> Generations::Meet() {
 }
 
 void Generations::ReportNotMet(const JoinError& error) {
-  if (error.fault == JoinFault::kEnded) {
-    exit_code_ = kExitFailed;
-    return PrintCause(error.what());
+  switch (error.fault) {
+    case JoinFault::kEnded:
+      exit_code_ = kExitFailed;
+      return PrintCause(error.what());
+    case JoinFault::kDone:
+      exit_code_ = kExitDone;
+      SendGenerationToLauncher(generation_);  // this process is not needed again
+      if (IsFirst()) return work_.FinishDone();
+      std::cerr << job_.plan.Of(job_.self).name + ": the job is done\n" << std::flush;
+      return;
+    case JoinFault::kTaken:
+      throw PlaceTaken("another process has taken the place of " + job_.plan.Of(job_.self).name);
+    default:
+      break;
   }
   exit_code_ = generation_ == 0 ? kExitNotMet : kExitLost;
   const FailureKind kind = generation_ == 0 ? FailureKind::kError : FailureKind::kLost;

@@ -7,6 +7,7 @@
 #include <chrono>
 #include <cstdint>
 #include <optional>
+#include <stdexcept>
 #include <string>
 
 #include "app/cluster_run.hpp"
@@ -26,6 +27,11 @@ struct SelfInJob {
   std::chrono::steady_clock::time_point began;  ///< when this process was started
 };
 
+/// Another process has taken this one's place.
+struct PlaceTaken : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
 /// Returns a line about the failure of a job in `generation` that goes on after it; nullopt if it
 /// does not, or the user has asked it to end.
 std::optional<std::string> GoingOnLine(const Failure& failure, std::int64_t generation,
@@ -40,11 +46,11 @@ bool HasSoundCheckpoint(FailureKind kind, const std::string& run_directory);
 /// generation.
 JoinOptions MemberOptions(const Work& work, const RunSpec& run, const SelfInJob& job);
 
-/// Joins the others and works with them until the job ends. Returns the exit code; ends the process
-/// itself after a failure.
 /// Warns if checkpoint.replicas is set but has no effect in this job.
 void WarnOfMirrors(const CheckpointConfig& config, int restarts, int processes);
 
+/// Joins the others and works with them until the job ends. Returns the exit code; ends the process
+/// itself after a failure. Throws PlaceTaken.
 int RunGenerations(Work& work, const RunSpec& run, const SelfInJob& job, Interrupt& interrupt);
 
 }  // namespace troupe

@@ -339,8 +339,11 @@ void Launched::Reap() {
       NoteDone(i);
       continue;
     } else if (escalations_ > 0 || (child.stopped && !causes_.empty()) ||
+               (code == kExitNotMet && done_at_) ||
                (code == kExitLost && !child.reported && StartAgain(i))) {
-      continue;  // neither one that the launcher ended is a cause, nor one that is started again
+      // No cause is one that the launcher ended, that came when the job was done, or that is started
+      // again.
+      continue;
     } else if (WIFSIGNALED(child.status)) {
       child.killed = true;
       Blame(KilledLine(child), code);

@@ -21,6 +21,7 @@
 #include "app/work.hpp"
 #include "checkpoint/manifest.hpp"
 #include "checkpoint/run_checkpoints.hpp"
+#include "checkpoint/saved_parameters.hpp"
 #include "checkpoint/sharded.hpp"
 #include "data/digest.hpp"
 #include "data/epochs.hpp"
@@ -99,6 +100,22 @@ class TrainWork : public Work {
   Beginning beginning() const override { return {begin_.step, checkpoint_}; }
 
   bool begins_anew() const override { return resume_.folder.empty(); }
+
+  bool is_done() const override {
+    const std::string weights = directory_->File(kWeightsFile);
+    if (!std::filesystem::exists(weights)) return false;
+    try {
+      return SavedParameters::OfFile(weights).steps() == training_->config().run.steps;
+    } catch (const std::exception& e) {
+      PrintWarning(e.what());  // it is written again
+      return false;
+    }
+  }
+
+  void FinishDone() override {
+    std::cout << "run directory " << directory_->path() << ": all steps were done\n" << std::flush;
+    WriteReport(directory_->path());
+  }
 
   std::string RemoveUnused() override {
     return directory_ && is_new_ ? troupe::RemoveUnused(directory_->path()) : "";

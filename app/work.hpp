@@ -33,6 +33,10 @@ class Work {
   virtual std::string OpenRunDirectory(const std::string&) { return ""; }
   /// Process 0, with a run directory: whether it goes on from no checkpoint.
   virtual bool begins_anew() const { return true; }
+  /// Process 0, with a run directory: whether only the report is left to write.
+  virtual bool is_done() const { return false; }
+  /// Process 0: ends the work if that is so.
+  virtual void FinishDone() {}
   /// Process 0: where its job begins, once that is known.
   struct Beginning {
     std::int64_t step = 0;  ///< after which

@@ -56,6 +56,11 @@ std::chrono::milliseconds MeshTime(const JoinOptions& options) {
   return std::min(options.timeout, kLongestMeshTime);
 }
 
+JoinProblem PerhapsLost(JoinProblem problem, const JoinOptions& options) {
+  if (options.lasting) problem.fault = JoinFault::kLeft;
+  return problem;
+}
+
 Progress::Progress(const JoinOptions& options)
     : options_(options), began_(steady_clock::now()), next_(began_ + kFirstProgress) {}
 

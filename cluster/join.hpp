@@ -125,9 +125,10 @@ struct JoinOptions {
   /// Process 0 only: it begins a new run, and refuses processes that ask for a later generation: they
   /// go on with another.
   bool begins_anew = false;
-  /// Process 0: why the job does not go on. Not empty: it tells this to all that have come or come
-  /// within a second, as JoinFault::kEnded.
-  std::string refusal = {};
+  /// Process 0: why the job does not go on; kEnded or kDone. It tells this to all that have come or
+  /// come within `refusal_time`.
+  std::optional<JoinProblem> refusal = {};
+  std::chrono::milliseconds refusal_time{1000};
 };
 
 /// Blocks until the job has met: at most options.timeout for all processes to join, and as long

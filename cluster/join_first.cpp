@@ -131,9 +131,10 @@ void First::Gather() {
     if (!mismatch && !key_holder_problem_.empty()) mismatch = JoinProblem{key_holder_problem_};
     const auto absent = Absent();
     if (!mismatch && options_.begins_anew && Generation() > 0) mismatch = OtherRun();
-    if (!options_.refusal.empty()) mismatch = JoinProblem{options_.refusal, JoinFault::kEnded};
+    if (options_.refusal) mismatch = options_.refusal;
     if (mismatch) {
-      refuse_at = std::min({refuse_at, now + kMismatchGrace, deadline});
+      const auto grace = options_.refusal ? options_.refusal_time : kMismatchGrace;
+      refuse_at = std::min({refuse_at, now + grace, deadline});
       if (absent.empty() || now >= refuse_at) Refuse(*mismatch);
     } else {
       refuse_at = Deadline::max();
@@ -142,12 +143,14 @@ void First::Gather() {
     }
     if (!mute_.empty()) Refuse({mute_});
     if (now >= deadline) Refuse(Absence());
-    progress.Report(now, [&] {
-      const auto num_processes = static_cast<std::size_t>(self_.num_processes);
-      return "waiting for " + Enumerate(AbsentNames()) + " (" +
-             std::to_string(num_processes - absent.size()) + " of " +
-             std::to_string(num_processes) + " have joined)";
-    });
+    if (!options_.refusal) {
+      progress.Report(now, [&] {
+        const auto num_processes = static_cast<std::size_t>(self_.num_processes);
+        return "waiting for " + Enumerate(AbsentNames()) + " (" +
+               std::to_string(num_processes - absent.size()) + " of " +
+               std::to_string(num_processes) + " have joined)";
+      });
+    }
     Round(std::min(deadline, now + kJoinRound));
   }
 }
@@ -164,11 +167,10 @@ void First::Meet(const Roster& roster) {
   Progress progress(options_);
   for (;;) {
     const Deadline now = steady_clock::now();
-    if (mesh_failure_) {
-      // One of the two may have been lost.
-      const bool again = options_.lasting && roster.generation > 0;
-      Refuse({mesh_failure_->text, again ? JoinFault::kLeft : mesh_failure_->fault});
-    }
+    const auto refuse = [&](JoinProblem problem) {
+      Refuse(PerhapsLost(std::move(problem), options_));
+    };
+    if (mesh_failure_) refuse(*mesh_failure_);
     std::vector<std::string> unready;
     for (const Guest& guest : guests_) {
       if (!guest.hello) continue;
@@ -178,13 +180,13 @@ void First::Meet(const Roster& roster) {
       }
       if (!guest.ready) unready.push_back(guest.hello->name);
       if (guest.channel.stuck(now) >= kStuckTime) {
-        Refuse({guest.hello->name + " (" + guest.from + "): nothing sent to it arrives there, " +
+        refuse({guest.hello->name + " (" + guest.from + "): nothing sent to it arrives there, " +
                 kPathAdvice});
       }
     }
     if (unready.empty() && mesh_.complete()) break;
     if (now >= deadline) {
-      Refuse({Enumerate(unready) + " did not get ready within " +
+      refuse({Enumerate(unready) + " did not get ready within " +
               InSeconds(MeshTime(options_) + kReportTime) + " after all processes had come"});
     }
     progress.Report(now, [&] { return "connecting: " + Enumerate(unready) + " not yet ready"; });
@@ -253,6 +255,7 @@ void First::Admit(Arrival arrival, Deadline now) {
     mesh_.Put(arrival.other.from, arrival.other.purpose, *std::move(arrival.connection));
   } else {
     JoinChannel channel(*std::move(arrival.connection), Side::kAcceptor);
+    channel.KeepAlive();
     std::string from = channel.peer_address().host;
     guests_.push_back({std::move(channel), arrival.other.from, std::move(from), now});
   }
@@ -272,6 +275,8 @@ void First::Receive(Guest& guest, const Hello& hello) {
     SendAway(is_older ? guest : *first, is_older ? first : &guest);
   } else if (options_.lasting && hello.generation > 0) {
     SendAway(guest, first);  // a spare and the process that was started again
+  } else if (options_.lasting && first->hello->host == hello.host && first->from == guest.from) {
+    SendAway(*first, &guest);  // its launcher has lost the first one
   }
 }
 
@@ -334,7 +339,8 @@ void First::SendAway(Guest& guest, const Guest* other) {
   if (other == nullptr || IsSame(*other->hello, hello)) {
     return guest.channel.Send(NotNow{"the job has started without it"});
   }
-  const Refusal refusal = DuplicateRefusal(*other->hello, other->from);
+  Refusal refusal = DuplicateRefusal(*other->hello, other->from);
+  refusal.problem.fault = JoinFault::kTaken;
   // The other may have ended a moment ago.
   if (meeting_ && options_.lasting) return guest.channel.Send(NotNow{refusal.problem.text});
   options_.print(DuplicateLine(refusal, hello, guest.from));
@@ -418,7 +424,7 @@ void First::FlushAll(bool until_closed) {
 }
 
 void First::Refuse(const JoinProblem& problem) {
-  if (problem.fault == JoinFault::kEnded) guests_.splice(guests_.end(), spares_);
+  if (options_.refusal) guests_.splice(guests_.end(), spares_);
   SendAll(Refusal{problem});
   // Closing a connection with unread bytes would also discard bytes sent to the peer.
   FlushAll(/*until_closed=*/true);

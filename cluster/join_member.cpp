@@ -169,6 +169,7 @@ void Member::Introduce(Deadline now) {
   }
   const std::string& host = self_.address.host;
   if (host == "0.0.0.0" || host == "::") self_.address.host = channel_->local_address().host;
+  channel_->KeepAlive();  // the machine of process 0 may be lost without a word
   channel_->Send(self_);
   verdict_by_ = std::max(deadline_, now + options_.timeout) + kPatience;
 }
@@ -262,12 +263,14 @@ void Member::Report(const JoinProblem& problem) {
 void Member::CheckDeadlines(Deadline now) {
   if (!channel_ && now >= deadline_) throw JoinError(Unreachable());
   if (channel_ && channel_->stuck(now) >= kStuckTime) {
-    throw JoinError({NameOfPeer(0) + " (" + ToString(options_.seed) +
-                     "): nothing sent to it arrives there, " + kPathAdvice});
+    throw JoinError(PerhapsLost({NameOfPeer(0) + " (" + ToString(options_.seed) +
+                                 "): nothing sent to it arrives there, " + kPathAdvice},
+                                options_));
   }
   if (channel_ && now >= verdict_by_) {
-    throw JoinError({NameOfPeer(0) + " at " + ToString(options_.seed) +
-                     " has not sent the next message in time (stopped?)"});
+    throw JoinError(PerhapsLost({NameOfPeer(0) + " at " + ToString(options_.seed) +
+                                 " has not sent the next message in time (stopped?)"},
+                                options_));
   }
 }
 

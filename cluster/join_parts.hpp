@@ -44,6 +44,10 @@ inline constexpr const char* kPathAdvice =
 /// Time beyond a member's deadline for it to report its failure to process 0.
 inline constexpr std::chrono::milliseconds kReportTime{2000};
 
+/// Makes a problem with another process kLeft in a job that goes on after a loss: that process may be
+/// lost, so the job meets again.
+JoinProblem PerhapsLost(JoinProblem problem, const JoinOptions& options);
+
 /// Prints progress after 2 s, then every 5 s.
 class Progress {
  public:

@@ -16,8 +16,10 @@ enum class JoinFault : std::uint8_t {
   kUnreached,    ///< another process has not connected to this one
   kLeft,         ///< a process ended while the job was meeting: it may meet again
   kEnded,        ///< the job does not go on, for another reason than the meeting
+  kDone,         ///< there is nothing left to do
+  kTaken,        ///< another process has taken this one's place
 };
-inline constexpr std::uint8_t kNumJoinFaults = 9;
+inline constexpr std::uint8_t kNumJoinFaults = 11;
 
 struct JoinProblem {
   std::string text;

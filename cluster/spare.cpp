@@ -57,7 +57,12 @@ class Spare {
     channel_->Serve();
     while (const auto message = channel_->Next()) {
       if (const auto* place = std::get_if<TakePlace>(&*message)) return *place;
-      if (const auto* refusal = std::get_if<Refusal>(&*message)) throw JoinError(refusal->problem);
+      const auto* refusal = std::get_if<Refusal>(&*message);
+      if (refusal == nullptr) continue;
+      // Of a meeting that a process has left. The others meet again.
+      if (refusal->problem.fault != JoinFault::kLeft) throw JoinError(refusal->problem);
+      Dial(now + kComeBackAfter);
+      return std::nullopt;
     }
     if (!channel_->open()) Dial(now + kComeBackAfter);
     return std::nullopt;

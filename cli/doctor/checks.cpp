@@ -48,6 +48,8 @@ std::string AdviceOn(JoinFault fault) {
     case JoinFault::kOther:
     case JoinFault::kLeft:
     case JoinFault::kEnded:
+    case JoinFault::kDone:
+    case JoinFault::kTaken:
       return "";
     case JoinFault::kRunKey:
       return "give every node a copy of the same key file, and every job a separate port";

@@ -309,6 +309,7 @@ TEST_CASE("of two processes with one number, the one of an earlier generation is
     const auto& outcomes = meeting.Finish();
     CHECK(outcomes[earlier_first ? one : other].error ==
           "n1 has already joined (127.0.0.1, pid 202): two processes were started as n1");
+    CHECK(outcomes[earlier_first ? one : other].fault == JoinFault::kTaken);
     CHECK(outcomes[earlier_first ? other : one].error == "");
     CHECK(outcomes[0].joined->roster.generation == 2);
     CHECK(outcomes[0].joined->roster.members[1].pid == 202);
@@ -328,7 +329,9 @@ TEST_CASE("a new run is not mixed with processes that go on with another") {
 
 TEST_CASE("a job that does not go on tells all that have come") {
   Meeting meeting(3);
-  meeting.Start(0, [](JoinOptions& options) { options.refusal = "the disk is gone"; });
+  meeting.Start(0, [](JoinOptions& options) {
+    options.refusal = {"the disk is gone", JoinFault::kEnded};
+  });
   meeting.Start(1);
   for (const Outcome& outcome : meeting.Finish()) {
     CHECK(outcome.error == "the disk is gone");

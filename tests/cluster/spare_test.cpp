@@ -125,6 +125,7 @@ TEST_CASE("of a spare and the process whose place it takes, the one that comes l
   const auto& outcomes = meeting.Finish();
   CHECK(outcomes[late].error ==
         "n1 has already joined (127.0.0.1, pid 101): two processes were started as n1");
+  CHECK(outcomes[late].fault == JoinFault::kTaken);
   CHECK(outcomes[0].error == "");
   CHECK(outcomes[0].joined->roster.members.at(1).pid == 101);
 }
@@ -165,12 +166,14 @@ TEST_CASE("a spare gives up when process 0 is gone for long, and is dismissed by
   outcomes.clear();
   const std::string error = spare.get().error;
   CHECK_THAT(error, Catch::StartsWith("cannot reach 127.0.0.1:"));
-  Meeting ended(2);
-  ended.Start(0, [](JoinOptions& options) {
-    Again(options);
-    options.refusal = "the disk is gone";
-  });
-  auto dismissed = StartSpare(ended);
-  CHECK(dismissed.get().fault == JoinFault::kEnded);
-  CHECK(ended.Finish().front().fault == JoinFault::kEnded);
+  for (const JoinFault fault : {JoinFault::kEnded, JoinFault::kDone}) {
+    Meeting ended(2);
+    ended.Start(0, [fault](JoinOptions& options) {
+      Again(options);
+      options.refusal = {"nothing is left", fault};
+    });
+    auto dismissed = StartSpare(ended);
+    CHECK(dismissed.get().fault == fault);
+    CHECK(ended.Finish().front().fault == fault);
+  }
 }
