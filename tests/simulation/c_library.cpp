@@ -9,10 +9,8 @@
 #include <map>
 #include <memory>
 #include <openssl/rand.h>
-#include <random>
 #include <sched.h>
 #include <set>
-#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/time.h>
 #include <unistd.h>

@@ -88,6 +88,22 @@ ssize_t WriteTo(Endpoint& endpoint, const void* bytes, std::size_t size) {
   }
 }
 
+/// Calls `move` for the parts of a message until one is not moved whole. Returns the sum, or the first
+/// result if that is an error.
+template <class Move>
+ssize_t OverParts(const msghdr& message, Move move) {
+  ssize_t total = 0;
+  for (std::size_t i = 0; i < message.msg_iovlen; ++i) {
+    const iovec& part = message.msg_iov[i];
+    if (part.iov_len == 0) continue;
+    const ssize_t count = move(part.iov_base, part.iov_len);
+    if (count < 0) return total > 0 ? total : count;
+    total += count;
+    if (count < static_cast<ssize_t>(part.iov_len)) break;
+  }
+  return total;
+}
+
 void Put(const sockaddr_in& from, sockaddr* address, socklen_t* length) {
   if (address == nullptr || length == nullptr) return;
   std::memcpy(address, &from, std::min<std::size_t>(*length, sizeof from));
@@ -300,16 +316,9 @@ ssize_t recvmsg(int descriptor, msghdr* message, int flags) {
   static const auto real = Real<ssize_t(int, msghdr*, int)>("recvmsg");
   const auto endpoint = EndpointOf(descriptor);
   if (!endpoint) return real(descriptor, message, flags);
-  ssize_t total = 0;
-  for (std::size_t i = 0; i < message->msg_iovlen; ++i) {
-    const iovec& part = message->msg_iov[i];
-    if (part.iov_len == 0) continue;
-    const ssize_t count = ReadFrom(*endpoint, part.iov_base, part.iov_len, flags);
-    if (count < 0) return total > 0 ? total : count;
-    total += count;
-    if (count < static_cast<ssize_t>(part.iov_len)) break;
-  }
-  return total;
+  return OverParts(*message, [&](void* bytes, std::size_t size) {
+    return ReadFrom(*endpoint, bytes, size, flags);
+  });
 }
 
 ssize_t write(int descriptor, const void* bytes, size_t size) {
@@ -341,16 +350,8 @@ ssize_t sendmsg(int descriptor, const msghdr* message, int flags) {
   static const auto real = Real<ssize_t(int, const msghdr*, int)>("sendmsg");
   const auto endpoint = EndpointOf(descriptor);
   if (!endpoint) return real(descriptor, message, flags);
-  ssize_t total = 0;
-  for (std::size_t i = 0; i < message->msg_iovlen; ++i) {
-    const iovec& part = message->msg_iov[i];
-    if (part.iov_len == 0) continue;
-    const ssize_t count = WriteTo(*endpoint, part.iov_base, part.iov_len);
-    if (count < 0) return total > 0 ? total : count;
-    total += count;
-    if (count < static_cast<ssize_t>(part.iov_len)) break;
-  }
-  return total;
+  return OverParts(*message,
+                   [&](void* bytes, std::size_t size) { return WriteTo(*endpoint, bytes, size); });
 }
 
 // Waiting for descriptors.

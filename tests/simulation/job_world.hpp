@@ -1,5 +1,5 @@
-// A job in the simulated world: its processes run what `troupe node` runs, each on a machine of its own,
-// and a launcher on each machine starts a lost one again.
+// A job in the simulated world. Its processes run the code of `troupe node`, one on each machine. A
+// launcher on each machine starts a lost process again.
 #pragma once
 
 #include <cstdint>
@@ -108,7 +108,7 @@ class JobWorld {
   friend bool TakesOutput(int descriptor, std::string_view bytes);
 };
 
-/// Runs a world in a process of its own, where what it leaves behind does not matter.
+/// Runs a world in a child process, which need not clean up after it.
 WorldEnd InOwnProcess(const std::function<WorldEnd()>& run);
 
 }  // namespace troupe::testing

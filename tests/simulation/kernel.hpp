@@ -28,7 +28,7 @@ using SimTime = std::int64_t;
 inline constexpr SimTime kNever = std::numeric_limits<SimTime>::max();
 constexpr SimTime Ms(double milliseconds) { return static_cast<SimTime>(milliseconds * 1e6); }
 
-/// A machine with an address of its own.
+/// A machine, which has one address.
 struct Machine {
   int number = 0;
   std::uint32_t address = 0;  ///< in the byte order of the host
@@ -93,9 +93,9 @@ class Kernel {
   std::uint64_t digest() const { return digest_; }
   std::int64_t num_switches() const { return num_switches_; }
 
-  // For the functions of the C library. `Here` is the simulated thread that calls, null outside of this
-  // world and inside of its own code.
+  // For the functions of the C library.
 
+  /// The simulated thread that calls. Null if the caller is not simulated, or is code of the simulation.
   static SimThread* Here();
   static Kernel& Current();
   /// The process of the calling thread, also inside of this world's own code.

@@ -49,7 +49,7 @@ void Connection::Transmit(Arrival arrive) {
           ++peer->num_segments_;
           return arrive(*peer);
         }
-        // Nobody there knows this connection.
+        // The peer's machine does not know this connection.
         SimTime none = 0;
         network->Send(to, here, &none, [from] {
           if (const auto sender = from.lock()) sender->Fail(ECONNRESET);

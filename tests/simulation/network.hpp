@@ -209,10 +209,6 @@ class Network {
   int Open(const std::shared_ptr<Endpoint>& endpoint, const SimProcess* process);
   /// Null: it is no descriptor of this world.
   std::shared_ptr<Endpoint> Find(int descriptor) const;
-  template <class Kind>
-  std::shared_ptr<Kind> FindAs(int descriptor) const {
-    return std::dynamic_pointer_cast<Kind>(Find(descriptor));
-  }
   const SimProcess* OwnerOf(int descriptor) const;
   void Replace(int descriptor, const std::shared_ptr<Endpoint>& endpoint);
   /// Returns false if it is no descriptor of this world.
