@@ -38,6 +38,7 @@ void Reduce(UpdatePointer self) {
     }
     s.squared_norm = norm.value;
     s.progress = Progress::kReduced;
+    s.reduced_ns = NowNs();
     s.norm.deliver(norm);
   };
   SendToShards<GradientsReduced>(self, ReduceGradients{.place = {s.round->step.step}}, then);
@@ -94,12 +95,15 @@ void Step(UpdatePointer self, double coefficient) {
   s.progress = Progress::kStepping;
   UpdateParameters update{.step = s.round->step};
   update.step.clip_coefficient = coefficient;
+  const std::int64_t now_ns = NowNs();
   const std::int64_t held_since_ns = std::exchange(s.held_since_ns, 0);
-  if (held_since_ns != 0) update.held_ns = NowNs() - held_since_ns;
-  // The later of two that held it back ends now.
+  if (held_since_ns != 0) update.held_ns = now_ns - held_since_ns;
+  // The later of two that held it back ends now. A mirror held it back only since the gradients were
+  // there.
   const auto apply = s.applying.find(s.round->round);
   if (apply != s.applying.end()) {
-    update.held_ns = std::max(update.held_ns, apply->second.apply.held_ns);
+    const std::int64_t mirror_ns = std::min(apply->second.apply.held_ns, now_ns - s.reduced_ns);
+    update.held_ns = std::max(update.held_ns, mirror_ns);
   }
   SendToShards<ParametersUpdated>(self, update, [&s](const FromSet<ParametersUpdated>&) {
     s.progress = Progress::kStepped;

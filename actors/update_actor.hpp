@@ -57,6 +57,7 @@ struct UpdateState {
 
   std::optional<UpdateRound> round;           ///< the current one, once the Director has begun it
   double squared_norm = 0.0;                  ///< once reduced
+  std::int64_t reduced_ns = 0;                ///< when it was
   std::int64_t backwards_round = -1;          ///< of the latest BackwardsDone
   std::map<std::int64_t, Applying> applying;  ///< by round; may be ahead of the current one
   std::int64_t busy_ns = 0;
