@@ -6,14 +6,16 @@
 #include <utility>
 
 #include <caf/atom.hpp>
+#include <caf/event_based_actor.hpp>
 #include <caf/io/basp_broker.hpp>
 #include <caf/io/doorman.hpp>
 #include <caf/io/middleman.hpp>
 #include <caf/io/network/multiplexer.hpp>
 #include <caf/io/scribe.hpp>
-#include <caf/scoped_actor.hpp>
+#include <caf/send.hpp>
 
 #include "actors/actor_base.hpp"
+#include "transport/awaited.hpp"
 
 namespace troupe {
 namespace {
@@ -69,21 +71,27 @@ void Connections::Accept(Socket socket) {
   system_.middleman().backend().post([door, fd = socket.Release()] { door->Admit(fd); });
 }
 
-Node Connections::Connect(Socket socket, std::chrono::milliseconds timeout) {
-  auto scribe = system_.middleman().backend().new_scribe(socket.Release());
-  caf::scoped_actor self(system_);
-  Node node;
-  std::string error;
-  self->request(BrokerOf(system_), timeout, caf::connect_atom::value, std::move(scribe),
-                kDoorNumber)
-      .receive([&](const caf::node_id&, const caf::strong_actor_ptr& peer,
-                   const std::set<std::string>&) { node = caf::actor_cast<Node>(peer); },
-               [&](const caf::error& reason) { error = FailureOf(reason).text; });
-  if (!node) {
-    throw std::runtime_error("cannot reach the actors of another process: " +
-                             (error.empty() ? std::string("it has no node") : error));
+Node Connections::Connect(Socket socket, std::chrono::milliseconds timeout, AbortSignal& abort) {
+  const caf::io::scribe_ptr scribe = system_.middleman().backend().new_scribe(socket.Release());
+  const Awaited<Node> awaited;
+  const caf::actor asking =
+      system_.spawn([=, broker = BrokerOf(system_)](caf::event_based_actor* self) {
+        self->request(broker, timeout, caf::connect_atom::value, scribe, kDoorNumber)
+            .then(
+                [awaited](const caf::node_id&, const caf::strong_actor_ptr& peer,
+                          const std::set<std::string>&) {
+                  auto node = caf::actor_cast<Node>(peer);
+                  node ? awaited.Deliver(std::move(node)) : awaited.Fail(Failure("it has no node"));
+                },
+                [awaited](const caf::error& reason) { awaited.Fail(FailureOf(reason)); });
+      });
+  try {
+    return awaited.Wait(abort);
+  } catch (const std::exception& e) {
+    caf::anon_send_exit(asking, caf::exit_reason::kill);  // it may wait for a process that is lost
+    throw std::runtime_error(std::string("cannot reach the actors of another process: ") +
+                             e.what());
   }
-  return node;
 }
 
 }  // namespace troupe

@@ -9,6 +9,7 @@
 
 #include "cluster/socket.hpp"
 #include "messages/node.hpp"
+#include "transport/abort_signal.hpp"
 
 namespace troupe {
 
@@ -20,8 +21,9 @@ class Connections {
 
   /// Waits for the other end, which calls Connect.
   void Accept(Socket socket);
-  /// The Node at the other end. Throws std::runtime_error when it does not answer in time.
-  Node Connect(Socket socket, std::chrono::milliseconds timeout);
+  /// The Node at the other end. Throws std::runtime_error when it does not answer in time or `abort`
+  /// is raised.
+  Node Connect(Socket socket, std::chrono::milliseconds timeout, AbortSignal& abort);
 
  private:
   class Door;

@@ -365,8 +365,8 @@ void SpanningRun::MeetNodes(Connections& connections, caf::scoped_actor& self, c
   };
   for (Peer& peer : member_.joined.peers) {
     if (peer.process > member_.self) continue;
-    await.others.push_back(
-        caf::actor_cast<caf::actor>(connections.Connect(std::move(peer.control), kGreetingTime)));
+    await.others.push_back(caf::actor_cast<caf::actor>(
+        connections.Connect(std::move(peer.control), kGreetingTime, *abort_)));
   }
   // The Node ends this wait when the job fails.
   self->request(node, 2 * kGreetingTime, await)

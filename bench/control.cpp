@@ -106,8 +106,8 @@ int Run(int rounds) {
   std::vector<double> sockets, actors, ratios;
   {
     Side side;
-    const Node peer =
-        side.connections.Connect(std::move(control.connected), std::chrono::seconds(10));
+    const Node peer = side.connections.Connect(std::move(control.connected),
+                                               std::chrono::seconds(10), *side.abort);
     PlainRounds(plain.connected, rounds);
     ActorRounds(side, peer, rounds);
     for (int i = 0; i < kSamples; ++i) {
