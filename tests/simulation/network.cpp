@@ -42,19 +42,18 @@ ssize_t Endpoint::Write(const char*, std::size_t) { return Fails(ENOTCONN); }
 void Connection::Transmit(Arrival arrive) {
   Machine* const to = network->MachineAt(ntohl(peer_.sin_addr.s_addr));
   if (to == nullptr) return;
-  network->Send(
-      machine_, to, &last_arrival_,
-      [from = weak_from_this(), here = machine_, to, other = other_, arrive = std::move(arrive)] {
-        if (const auto peer = other.lock()) {
-          ++peer->num_segments_;
-          return arrive(*peer);
-        }
-        // The peer's machine does not know this connection.
-        SimTime none = 0;
-        network->Send(to, here, &none, [from] {
-          if (const auto sender = from.lock()) sender->Fail(ECONNRESET);
-        });
-      });
+  network->Send(machine_, to, last_arrival_.get(),
+                [from = weak_from_this(), here = machine_, to, other = other_,
+                 answer = last_answer_, arrive = std::move(arrive)] {
+                  if (const auto peer = other.lock()) {
+                    ++peer->num_segments_;
+                    return arrive(*peer);
+                  }
+                  // The peer's machine does not know this connection any more.
+                  network->Send(to, here, answer.get(), [from] {
+                    if (const auto sender = from.lock()) sender->Fail(ECONNRESET);
+                  });
+                });
 }
 
 void Connection::Connect(sockaddr_in peer) {
@@ -67,11 +66,11 @@ void Connection::Connect(sockaddr_in peer) {
     if (waiting && !waiting->is_connected_) waiting->Fail(ETIMEDOUT);
   });
   if (to == nullptr) return;
-  network->Send(machine_, to, &last_arrival_, [self, to] {
+  network->Send(machine_, to, last_arrival_.get(), [self, to] {
     Listener* const listener = network->ListenerAt(to, PortOf(self->peer_));
     if (listener != nullptr) return listener->Arrive(self);
-    SimTime none = 0;
-    network->Send(to, self->machine_, &none, [self] { self->Fail(ECONNREFUSED); });
+    network->Send(to, self->machine_, self->last_answer_.get(),
+                  [self] { self->Fail(ECONNREFUSED); });
   });
 }
 
@@ -172,6 +171,8 @@ void Listener::Arrive(const std::shared_ptr<Connection>& from) {
   made->peer_ = from->local_;
   made->other_ = from;
   made->is_connected_ = true;
+  made->last_arrival_ = from->last_answer_;
+  made->last_answer_ = from->last_arrival_;
   from->other_ = made;
   from->held_ = made;  // packets that arrive before it is accepted belong to it
   waiting_.push_back(made);

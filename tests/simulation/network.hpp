@@ -87,7 +87,9 @@ class Connection : public Endpoint, public std::enable_shared_from_this<Connecti
   sockaddr_in peer_{};
   std::weak_ptr<Connection> other_;
   std::shared_ptr<Connection> held_;  ///< the end that accepts, as long as this one lives
-  SimTime last_arrival_ = 0;          ///< at the other end
+  std::shared_ptr<SimTime> last_arrival_ = std::make_shared<SimTime>(0);  ///< at the other end
+  std::shared_ptr<SimTime> last_answer_ =
+      std::make_shared<SimTime>(0);  ///< from there, at this end
   std::deque<char> input_;
   bool is_connected_ = false;
   bool is_closed_ = false;
