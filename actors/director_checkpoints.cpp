@@ -38,7 +38,10 @@ void Publish(DirectorPointer self, const SaveOrder& order, const std::vector<Sav
   if (!Try(self, [&] { text = s.config.checkpoints.manifest(order.step, shards); })) return;
   const auto published = Requests::Untraced([self, &s, order, then] {
     s.course.OnSaved(NowNs());
-    if (Try(self, [&] { s.config.checkpoints.completed(order.step); })) then();
+    if (!Try(self, [&] { s.config.checkpoints.completed(order.step); })) return;
+    const auto& between = s.config.checkpoints.stored_between;
+    if (between && !s.last_begun && s.config.rounds(s.next_round)) between();
+    then();
   });
   const auto last_disk = Requests::Untraced([self, &s, order, text, published] {
     Requests last(self, published);

@@ -86,6 +86,7 @@ struct Checkpoints {
   /// Returns the steps of the complete checkpoints on this disk.
   std::function<std::vector<std::int64_t>()> steps;
   std::function<void(std::int64_t steps)> completed;  ///< called when it is one
+  std::function<void()> stored_between = {};  ///< called then if rounds follow; may be empty
   /// Called when all shards have read what they resume from; files that are not here are opened by
   /// `elsewhere`. May be empty.
   std::function<void(const std::vector<LoadedShard>& shards, const OpenElsewhere& elsewhere)>

@@ -58,7 +58,11 @@ void EndEverywhere(NodePointer self) {
     ++s.missing_ends;
     self->request(node, s.result.failure.empty() ? s.config.patience : s.config.patience / 5,
                   EndActors{s.result.failure})
-        .then([ended](const ActorsEnded&) { ended(); }, [ended](const caf::error&) { ended(); });
+        .then([ended](const ActorsEnded&) { ended(); },
+              [self, ended](const caf::error&) {
+                ++self->state.result.num_silent;
+                ended();
+              });
   }
   if (s.missing_ends == 0) StopAll(self);
 }
@@ -100,7 +104,9 @@ void OnFailed(NodePointer self, const Failure& failure) {
 
 void RunDirectorOf(NodePointer self) {
   NodeState& s = self->state;
-  if (s.stop_asked) self->send(s.director, StopSoon{});  // it arrived before there was a Director
+  // They arrived before there was a Director.
+  if (s.stop_asked) self->send(s.director, StopSoon{});
+  if (s.save_asked) self->send(s.director, SaveSoon{});
   const auto end = [self, &s](const Failure& failure) {
     if (s.result.failure.empty()) s.result.failure = failure;
     EndEverywhere(self);
@@ -216,6 +222,7 @@ Node::behavior_type RunNode(NodePointer self, NodeConfig config) {
       [self, &s](const SaveSoon& save) {
         if (s.director) return self->send(s.director, save);
         const auto first = s.nodes.find(0);
+        if (First(s)) s.save_asked = true;
         if (!First(s) && first != s.nodes.end()) self->send(first->second, save);
       },
       [self, &s](const StopSoon& stop) {

@@ -100,6 +100,7 @@ struct NodeState {
   Promise<DevicesSpawned> devices_spawned;  ///< pending: SpawnDevices arrived before RunJob
   bool failed = false;
   bool stop_asked = false;       ///< StopSoon has arrived
+  bool save_asked = false;       ///< SaveSoon has arrived before there was a Director
   bool ending = false;           ///< other processes may leave
   bool stopping = false;         ///< the actors of this process are being ended
   std::size_t missing_ends = 0;  ///< process 0: Nodes that have not ended

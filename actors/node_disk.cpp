@@ -102,7 +102,7 @@ caf::result<ManifestPublished> PublishOnDisk(NodePointer self, const PublishMani
 
 OpenElsewhere OpenerOf(NodePointer self) {
   const NodeState& s = self->state;
-  if (s.nodes.size() < 2) return {};
+  if (s.nodes.size() < 2 && !s.config.held) return {};
   std::vector<Node> others;
   for (const auto& [process, node] : s.nodes) {
     if (process != s.config.self) others.push_back(node);

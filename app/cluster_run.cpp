@@ -189,11 +189,14 @@ int RunAlone(const RunSpec& run, Interrupt& interrupt) {
 
 /// Waits for the place of a lost process. Returns nullopt if the job has ended without it. Throws
 /// JoinError.
-std::optional<TakePlace> AwaitPlaceIn(const Work& work, const RunSpec& run, const SelfInJob& job) {
+/// `former`: the place that this process had before, or kSpareProcess.
+std::optional<TakePlace> AwaitPlaceIn(const Work& work, const RunSpec& run, const SelfInJob& job,
+                                      ProcessId former) {
   const auto tls =
       TlsOf(run.config().cluster, job.seed, Milliseconds(run.config().cluster.join_timeout_s));
   JoinOptions options = MemberOptions(work, run, job);
   options.self.process = kSpareProcess;
+  options.self.former = former;
   options.self.name = "the spare";
   options.tls = tls.get();
   try {
@@ -210,9 +213,10 @@ void PrintTaken(const PlaceTaken& taken) {
 }
 
 /// Waits for the place of a lost process, then runs as that one. If another process is faster, it waits
-/// again. Process 0 listens at `seed`. This process took `start` until it could join.
+/// again. Process 0 listens at `seed`. This process took `start` until it could join, and had the place
+/// `former`, or kSpareProcess.
 int RunAsSpare(Work& work, RunSpec run, const ProcessPlan& plan, const Address& seed,
-               std::chrono::nanoseconds start, Interrupt& interrupt) {
+               std::chrono::nanoseconds start, ProcessId former, Interrupt& interrupt) {
   const auto self = [&](ProcessId process) {
     return SelfInJob{plan, process, seed, std::chrono::steady_clock::now() - start};
   };
@@ -222,7 +226,7 @@ int RunAsSpare(Work& work, RunSpec run, const ProcessPlan& plan, const Address& 
     });
     std::optional<TakePlace> place;
     try {
-      place = AwaitPlaceIn(work, run, self(plan.num_processes() - 1));
+      place = AwaitPlaceIn(work, run, self(plan.num_processes() - 1), former);
     } catch (const JoinError& e) {
       PrintCause(e.what());
       return kExitNotMet;
@@ -236,6 +240,7 @@ int RunAsSpare(Work& work, RunSpec run, const ProcessPlan& plan, const Address& 
       return ExitCodeOf(RunGenerations(work, run, taken, interrupt), interrupt);
     } catch (const PlaceTaken& e) {
       PrintTaken(e);
+      former = place->process;
     }
   }
 }
@@ -260,7 +265,7 @@ int RunAsMember(Work& work, const RunSpec& run, const SelfInJob& job, Interrupt&
       return ExitCodeOf(RunGenerations(work, run, job, interrupt), interrupt);
     } catch (const PlaceTaken& e) {
       PrintTaken(e);
-      return RunAsSpare(work, AsSpare(run, job), job.plan, job.seed, start, interrupt);
+      return RunAsSpare(work, AsSpare(run, job), job.plan, job.seed, start, job.self, interrupt);
     }
   });
 }
@@ -313,7 +318,7 @@ int RunNodeOfJob(const ClusterArguments& given) {
     const Address seed = ChooseJoin(variables, member.join, run.config().cluster).address;
     const auto work = OpenWork(run);
     const auto start = std::chrono::steady_clock::now() - began;
-    return RunAsSpare(*work, run, plan, seed, start, interrupt);
+    return RunAsSpare(*work, run, plan, seed, start, kSpareProcess, interrupt);
   }
   const NodeChoice choice = ChooseNode(variables, member.node, plan);
   if (plan.num_processes() == 1 || choice.node == 0) ResumeRun(run);

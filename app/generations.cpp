@@ -1,12 +1,14 @@
 #include "app/generations.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <filesystem>
 #include <functional>
 #include <iostream>
 #include <memory>
 #include <mutex>
+#include <numeric>
 #include <optional>
 #include <stdexcept>
 #include <thread>
@@ -26,6 +28,7 @@
 #include "layout/text.hpp"
 #include "modules/held_files.hpp"
 #include "modules/task_thread.hpp"
+#include "plan/reduced_job.hpp"
 
 namespace troupe {
 namespace {
@@ -34,6 +37,9 @@ using std::chrono::steady_clock;
 
 /// A replacement may need longer for its start than this process did.
 constexpr int kStartTimes = 3;
+constexpr std::chrono::seconds kLongestFarewell{30};
+/// Until spares have got their places and have joined.
+constexpr std::chrono::seconds kTimeOfSpares{5};
 /// Before the job meets again after a process left the meeting.
 constexpr std::chrono::milliseconds kMeetAgain{300};
 
@@ -51,6 +57,13 @@ bool Mirrors(const RunSpec& run, const SelfInJob& job) {
          !run.arguments.work.verify && job.plan.num_processes() > 1;
 }
 
+/// The numbers of that many processes.
+std::vector<ProcessId> Numbered(int processes) {
+  std::vector<ProcessId> numbers(static_cast<std::size_t>(processes));
+  std::iota(numbers.begin(), numbers.end(), 0);
+  return numbers;
+}
+
 class Generations {
  public:
   Generations(Work& work, const RunSpec& run, const SelfInJob& job, Interrupt& interrupt)
@@ -63,7 +76,9 @@ class Generations {
         held_(Mirrors(run, job) ? std::make_shared<HeldFiles>() : nullptr),
         start_time_(std::chrono::ceil<std::chrono::milliseconds>(steady_clock::now() - job.began)),
         generation_(arguments_.generation),
-        into_(arguments_.into) {}
+        into_(arguments_.into) {
+    work_.TakeLayouts(work_.whole().config());  // it may have been in a smaller job
+  }
   ~Generations() { interrupt_.OnSignal(nullptr); }  // its handlers use this object
   Generations(const Generations&) = delete;
   Generations& operator=(const Generations&) = delete;
@@ -84,10 +99,14 @@ class Generations {
       std::optional<Joined> joined = Meet();
       if (!joined) return exit_code_;
       generation_ = joined->roster.generation;
+      const bool was_reduced = IsReduced();
+      TakeLayouts(*joined);
+      if (IsFirst() && (was_reduced || IsReduced())) AnnounceSize();
       if (IsFirst()) ChooseState(joined->roster);
       const JobEnd end = RunOne(*std::move(joined));
       if (!end.goes_on) return Finish(end);
       lost_ = end.failure;
+      if (interrupt_.signal() != 0) stops_soon_ = true;
       // Some of it may be what was damaged.
       if (held_ && lost_->kind == FailureKind::kDamaged) held_->Clear();
       ++generation_;
@@ -98,10 +117,15 @@ class Generations {
  private:
   bool IsFirst() const { return job_.self == 0; }
 
-  /// At a signal, before the job has begun: ends the process, after `undo`.
+  /// At a signal, while the job meets: ends the process, after `undo`. If the job has begun before, the
+  /// first signal ends the next generation soon.
   void EndOnSignal(std::function<void()> undo) {
-    interrupt_.OnSignal([undo = std::move(undo)](int signal) {
+    interrupt_.OnSignal([this, undo = std::move(undo), has_begun = generation_ > 0](int signal) {
       if (!EndsJob(signal)) return;
+      if (has_begun && !stops_soon_.exchange(true)) {
+        if (!arguments_.member.child()) std::cerr << kFinishingLine << std::flush;
+        return;
+      }
       if (undo) undo();
       QuickExit(ExitCodeOfSignal(signal));
     });
@@ -116,6 +140,32 @@ class Generations {
   void OpenAgain();
   /// Process 0, once the job has met: chooses the state to go on from.
   void ChooseState(const Roster& roster);
+  /// How long the others wait for a lost process.
+  std::chrono::milliseconds Patience() const;
+  bool IsElastic() const {
+    return run_.config().cluster.elastic && arguments_.restarts > 0 && !arguments_.work.verify &&
+           arguments_.member.local_processes == 0;
+  }
+  /// Returns the job of some of its processes.
+  Reduction ReduceTo(const std::vector<ProcessId>& places) const {
+    return ReduceJob(work_.whole().config(), job_.plan, places);
+  }
+  /// For how long process 0 stays when others may not know that the job is done: they notice that they
+  /// have lost it, or are started again.
+  std::chrono::milliseconds Farewell() const {
+    return std::min<std::chrono::milliseconds>(
+        Milliseconds(run_.config().cluster.dead_after_s) + kStartTimes * start_time_,
+        kLongestFarewell);
+  }
+  /// Makes this generation the job of the processes that have met.
+  void TakeLayouts(Joined& joined);
+  /// Process 0: prints with how many processes the job goes on.
+  void AnnounceSize() const;
+  bool IsReduced() const { return std::ssize(places_) < job_.plan.num_processes(); }
+  /// The processes without which this generation goes on.
+  std::vector<ProcessId> Away() const;
+  /// Whether the job would have more ranks with so many spares.
+  bool GrowsWith(int spares) const;
   void ReportNotMet(const JoinError& error);
   JobEnd RunOne(Joined joined);
   int Finish(const JobEnd& end);
@@ -134,10 +184,17 @@ class Generations {
   const std::chrono::milliseconds start_time_;
   std::unique_ptr<TlsContext> tls_;
   JoinOptions options_;
-  std::int64_t generation_;      ///< to join; then the one that has been joined
-  std::string into_;             ///< process 0: the run directory; empty: it makes one
-  bool announced_ = false;       ///< where this generation begins
-  bool from_memory_ = false;     ///< it began with a state in memory
+  std::int64_t generation_;  ///< to join; then the one that has been joined
+  // Of this generation: all processes, or those with which it goes on.
+  std::shared_ptr<const ProcessPlan> processes_ = std::make_shared<const ProcessPlan>(job_.plan);
+  ProcessId self_ = job_.self;
+  std::vector<ProcessId> places_ =
+      Numbered(job_.plan.num_processes());  ///< by process: in job_.plan
+  std::string into_;                        ///< process 0: the run directory; empty: it makes one
+  bool announced_ = false;                  ///< where this generation begins
+  std::string layout_;                      ///< of this generation, if it is reduced, for people
+  std::atomic<bool> stops_soon_ = false;    ///< the user asked the last generation to end
+  bool from_memory_ = false;                ///< it began with a state in memory
   std::optional<Failure> lost_;  ///< what ended the generation before, if this process saw it
   int exit_code_ = kExitDone;
 };
@@ -146,6 +203,9 @@ void Generations::PrepareToJoin() {
   options_ = MemberOptions(work_, run_, job_);
   tls_ = TlsOf(run_.config().cluster, job_.seed, options_.timeout);
   options_.tls = tls_.get();
+  if (!IsFirst() || !IsElastic()) return;
+  options_.patience = Patience();
+  options_.why_too_few = [this](const auto& present) { return ReduceTo(present).why_not; };
 }
 
 void Generations::OpenAgain() {
@@ -179,13 +239,18 @@ void Generations::OpenRun() {
     WarnOfRemarks(run_.loaded);
     if (generation_ == 0) work_.Warn();
     WarnOfMirrors(run_.config().checkpoint, arguments_.restarts, job_.plan.num_processes());
+    if (run_.config().cluster.elastic && !IsElastic()) {
+      PrintWarning("cluster.elastic has no effect " +
+                   std::string(arguments_.restarts == 0 ? "without --restarts: a loss ends the job"
+                                                        : "with --local: no machine can be lost"));
+    }
   }
   announced_ = generation_ == 0;
   if (announced_) work_.Announce();
 }
 
 void Generations::ChooseState(const Roster& roster) {
-  const auto held = held_ ? NewestHeld(roster.members, *run_.plan) : std::nullopt;
+  const auto held = held_ ? NewestHeld(roster.members) : std::nullopt;
   from_memory_ = held && work_.GoOnFrom(*held);
   if (from_memory_ || !announced_) work_.Announce();
   if (generation_ == 0 || into_.empty()) return;
@@ -195,7 +260,8 @@ void Generations::ChooseState(const Roster& roster) {
                       .generation = generation_,
                       .step = beginning.step,
                       .from = beginning.from,
-                      .cause = lost_ ? lost_->text : ""});
+                      .cause = lost_ ? lost_->text : "",
+                      .layout = IsReduced() ? layout_ : ""});
   } catch (const std::exception& e) {
     PrintWarning(e.what());
   }
@@ -207,12 +273,14 @@ std::optional<Joined> Generations::Meet() {
   if (held_) options_.self.held = HeldBy(*held_);
   options_.timeout = Milliseconds(cluster.join_timeout_s);
   if (generation_ > 0) {
-    const auto patience =
-        std::max(Milliseconds(cluster.wait_for_spare_s), kStartTimes * start_time_);
+    auto patience = Patience();
+    // After about the first half the job may go on without some.
+    if (IsElastic()) patience = 2 * patience + kTimeOfSpares;
     // A process in another's place does not know whether the others have met before.
     options_.timeout = lost_ ? patience : std::max(options_.timeout, patience);
   }
   if (IsFirst()) generation_ == 0 ? OpenRun() : OpenAgain();
+  options_.away = Away();
   const int most = (arguments_.restarts + 1) * job_.plan.num_processes();
   const auto no_meeting_after = steady_clock::now() + 2 * options_.timeout;
   for (int meetings = 1;; ++meetings) {
@@ -235,6 +303,53 @@ std::optional<Joined> Generations::Meet() {
   }
 }
 
+std::chrono::milliseconds Generations::Patience() const {
+  return std::max(Milliseconds(run_.config().cluster.wait_for_spare_s), kStartTimes * start_time_);
+}
+
+void Generations::TakeLayouts(Joined& joined) {
+  std::vector<ProcessId> places;
+  for (const Hello& member : joined.roster.members) places.push_back(member.process);
+  const bool is_other = places != std::exchange(places_, places);
+  const auto number_of = [&](ProcessId place) {
+    return static_cast<ProcessId>(std::ranges::lower_bound(places_, place) - places_.begin());
+  };
+  for (Hello& member : joined.roster.members) member.process = number_of(member.process);
+  for (Peer& peer : joined.peers) peer.process = number_of(peer.process);
+  if (!is_other) return;
+  ReducedJob job = ReduceTo(places_).job.value();  // process 0 has looked
+  self_ = number_of(job_.self);
+  processes_ = std::make_shared<const ProcessPlan>(std::move(job.processes));
+  layout_ = ReductionText(work_.whole().config(), job.config);
+  work_.TakeLayouts(job.config);
+}
+
+void Generations::AnnounceSize() const {
+  std::string text = IsReduced() ? "going on with " + layout_ : "all processes are there again";
+  if (IsReduced() && generation_ >= arguments_.restarts) {
+    text +=
+        "; --restarts " + std::to_string(generation_) + " is used up, so it cannot become larger";
+  }
+  std::cout << text + "\n" << std::flush;
+}
+
+std::vector<ProcessId> Generations::Away() const {
+  std::vector<ProcessId> away = Numbered(job_.plan.num_processes());
+  std::erase_if(away,
+                [this](ProcessId process) { return std::ranges::binary_search(places_, process); });
+  return away;
+}
+
+bool Generations::GrowsWith(int spares) const {
+  std::vector<ProcessId> places = places_;
+  for (const ProcessId process : Away()) {
+    if (spares-- > 0) places.push_back(process);
+  }
+  std::ranges::sort(places);
+  const Reduction larger = ReduceTo(places);
+  return larger.job && larger.job->config.cluster.ranks > processes_->num_ranks();
+}
+
 void Generations::ReportNotMet(const JoinError& error) {
   switch (error.fault) {
     case JoinFault::kEnded:
@@ -247,14 +362,17 @@ void Generations::ReportNotMet(const JoinError& error) {
       std::cerr << job_.plan.Of(job_.self).name + ": the job is done\n" << std::flush;
       return;
     case JoinFault::kTaken:
-      throw PlaceTaken("another process has taken the place of " + job_.plan.Of(job_.self).name);
+      throw PlaceTaken(error.what());
     default:
       break;
   }
   exit_code_ = generation_ == 0 ? kExitNotMet : kExitLost;
   const FailureKind kind = generation_ == 0 ? FailureKind::kError : FailureKind::kLost;
+  std::string lines = work_.RemoveUnused();
+  const bool may_resume = IsFirst() && generation_ > 0 && lines.empty() && !into_.empty();
+  if (may_resume) lines = AdviceAfterFailure(kind, into_);
   PrintCause({(lost_ ? lost_->text + "; the job could not go on: " : "") + error.what(), kind},
-             work_.RemoveUnused());
+             lines);
 }
 
 JobEnd Generations::RunOne(Joined joined) {
@@ -267,6 +385,7 @@ JobEnd Generations::RunOne(Joined joined) {
     };
   }
   setup.interrupt = &interrupt_;
+  setup.stops_soon = stops_soon_;
   setup.quiet = arguments_.member.child();
   setup.writer = writer_;
   setup.publishing = publishing_;
@@ -281,17 +400,28 @@ JobEnd Generations::RunOne(Joined joined) {
       return HeldFolder(run, steps, generation);
     };
   }
+  if (IsFirst() && IsElastic() && IsReduced() && generation_ < arguments_.restarts) {
+    setup.grows_with = [this](int spares) { return GrowsWith(spares); };
+  }
+  if (options_.lasting) setup.farewell = Farewell();
+  if (IsFirst() && setup.after_failure && options_.lasting && generation_ >= arguments_.restarts) {
+    setup.after_failure = [next = std::move(setup.after_failure),
+                           times = arguments_.restarts](FailureKind kind) {
+      const bool is_last = kind == FailureKind::kLost || kind == FailureKind::kDamaged;
+      return (is_last ? "--restarts " + std::to_string(times) + " is used up\n" : "") + next(kind);
+    };
+  }
   SendGenerationToLauncher(generation_);
   std::erase_if(setup.faults,
                 [this](const PlantedFault& fault) { return fault.generation != generation_; });
   setup.goes_on = [this](const Failure& failure) {
     return GoingOnLine(failure, generation_, run_, interrupt_);
   };
-  if (IsFirst() && !lost_) {
-    std::cout << ProcessTable(*run_.plan, job_.plan, &joined.roster) << '\n' << std::flush;
+  if (IsFirst() && (!lost_ || IsReduced())) {
+    const std::string table = ProcessTable(*setup.plan, *processes_, &joined.roster);
+    std::cout << (table.empty() ? "" : table + "\n") << std::flush;
   }
-  return RunAmongProcesses(
-      setup, {std::make_shared<const ProcessPlan>(job_.plan), job_.self, key_, std::move(joined)});
+  return RunAmongProcesses(setup, {processes_, self_, key_, std::move(joined)});
 }
 
 int Generations::Finish(const JobEnd& end) {
@@ -311,10 +441,14 @@ std::optional<std::string> GoingOnLine(const Failure& failure, std::int64_t gene
                                        const RunSpec& run, const Interrupt& interrupt) {
   const bool is_lost = failure.kind == FailureKind::kLost;
   const int restarts = run.arguments.restarts;
-  const bool may_go_on = is_lost || failure.kind == FailureKind::kDamaged;
-  if (!may_go_on || generation >= restarts || interrupt.signal() != 0) return std::nullopt;
-  const std::string next =
-      is_lost ? "waiting for a process in its place" : "leaving the damaged state";
+  const bool grows = failure.kind == FailureKind::kGrows;
+  const bool may_go_on = is_lost || grows || failure.kind == FailureKind::kDamaged;
+  if (!may_go_on || generation >= restarts) return std::nullopt;
+  // A job that grows is intact: its next generation ends as the user wishes.
+  if (interrupt.signal() != 0 && !grows) return std::nullopt;
+  const std::string next = is_lost ? "waiting for a process in its place"
+                           : grows ? "meeting again with them"
+                                   : "leaving the damaged state";
   return "troupe: " + failure.text + "; " + next + ", " + std::to_string(generation + 1) + " of " +
          std::to_string(restarts) + " times";
 }

@@ -1,7 +1,7 @@
 // One process of a job, from its first meeting with the others to its exit. When a process is lost
 // and the job may go on, those that are left keep their processes: they end their actors and
 // connections and meet again, as the next generation of the job, with a process that takes the lost
-// one's place. The generation goes on from the newest checkpoint.
+// one's place, or without one if the job is elastic. The generation goes on from the newest checkpoint.
 #pragma once
 
 #include <chrono>
@@ -27,7 +27,7 @@ struct SelfInJob {
   std::chrono::steady_clock::time_point began;  ///< when this process was started
 };
 
-/// Another process has taken this one's place.
+/// Another process has taken this one's place, or the job goes on without it.
 struct PlaceTaken : std::runtime_error {
   using std::runtime_error::runtime_error;
 };

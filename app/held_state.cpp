@@ -11,11 +11,11 @@
 namespace troupe {
 namespace {
 
-std::set<std::string> FilesOf(const JobPlan& plan) {
-  std::set<std::string> names;
-  for (const auto& [rank, set] : plan.lock_steps()) {
-    for (const auto& [stage, shard] : plan.ShardsOn(rank)) names.insert(ShardFileName(shard));
-  }
+/// The names of all files that a manifest lists, ascending.
+std::vector<std::string> FilesOf(const CheckpointManifest& manifest) {
+  std::vector<std::string> names;
+  for (const CheckpointFile& file : manifest.files) names.push_back(file.name);
+  std::ranges::sort(names);
   return names;
 }
 
@@ -27,14 +27,16 @@ std::vector<HeldState> HeldBy(const HeldFiles& held) {
     HeldState state{.folder = std::move(checkpoint.folder), .files = std::move(checkpoint.files)};
     if (!checkpoint.manifest.empty()) {
       state.manifest_sum = Sha256Of(checkpoint.manifest);
-      state.step = ParseManifest(checkpoint.manifest).run.step;
+      const CheckpointManifest manifest = ParseManifest(checkpoint.manifest);
+      state.step = manifest.run.step;
+      state.all_files = FilesOf(manifest);
     }
     states.push_back(std::move(state));
   }
   return states;
 }
 
-std::optional<HeldState> NewestHeld(const std::vector<Hello>& members, const JobPlan& plan) {
+std::optional<HeldState> NewestHeld(const std::vector<Hello>& members) {
   std::map<std::string, std::set<std::string>> files;  // by folder
   std::optional<HeldState> newest;
   for (const Hello& member : members) {
@@ -42,12 +44,11 @@ std::optional<HeldState> NewestHeld(const std::vector<Hello>& members, const Job
       files[state.folder].insert(state.files.begin(), state.files.end());
     }
   }
-  const std::set<std::string> needed = FilesOf(plan);
   for (const Hello& member : members) {
     for (const HeldState& state : member.held) {
-      const bool whole =
-          !state.manifest_sum.empty() && std::ranges::includes(files.at(state.folder), needed);
-      if (whole && (!newest || state.step > newest->step)) newest = state;
+      const bool is_whole = !state.manifest_sum.empty() &&
+                            std::ranges::includes(files.at(state.folder), state.all_files);
+      if (is_whole && (!newest || state.step > newest->step)) newest = state;
     }
   }
   return newest;

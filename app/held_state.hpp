@@ -6,15 +6,14 @@
 
 #include "cluster/join.hpp"
 #include "modules/held_files.hpp"
-#include "plan/job_plan.hpp"
 
 namespace troupe {
 
 /// The states that this process reports when the job meets. Throws std::runtime_error for a broken manifest.
 std::vector<HeldState> HeldBy(const HeldFiles& held);
 
-/// Returns the newest state that `members` hold whole: one of them has the manifest, and each file of
-/// the plan is held by one of them. Nothing if there is none.
-std::optional<HeldState> NewestHeld(const std::vector<Hello>& members, const JobPlan& plan);
+/// Returns the newest state that `members` hold whole: one of them has the manifest, and each file that
+/// it lists is held by one of them. Nothing if there is none.
+std::optional<HeldState> NewestHeld(const std::vector<Hello>& members);
 
 }  // namespace troupe

@@ -256,7 +256,8 @@ WatchdogConfig WatchdogOf(const Config& config, const NodeConfig& node) {
 
 void ListenToUser(const JobSetup& setup, const Node& node) {
   if (setup.interrupt == nullptr) return;
-  setup.interrupt->OnSignal([node, &setup, asked = false](int signal) mutable {
+  if (setup.stops_soon) caf::anon_send(node, StopSoon{});
+  setup.interrupt->OnSignal([node, &setup, asked = setup.stops_soon](int signal) mutable {
     if (signal == SIGUSR1) return caf::anon_send(node, WriteWaits{});
     if (signal == SIGUSR2) return caf::anon_send(node, SaveSoon{});
     const bool again = std::exchange(asked, true);
@@ -271,8 +272,12 @@ void ListenToUser(const JobSetup& setup, const Node& node) {
 JobEnd Await(caf::scoped_actor& self, const Node& node) {
   JobEnd end;
   self->request(node, caf::infinite, RunJob{})
-      .receive([&](const JobDone& done) { end.failure = done.failure; },
-               [&](const caf::error& reason) { end.failure = FailureOf(reason); });
+      .receive(
+          [&](const JobDone& done) {
+            end.failure = done.failure;
+            end.num_silent = done.num_silent;
+          },
+          [&](const caf::error& reason) { end.failure = FailureOf(reason); });
   return end;
 }
 

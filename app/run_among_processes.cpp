@@ -110,32 +110,15 @@ class SpanningRun {
   JobEnd Run() {
     CheckResources(static_cast<int>(member_.processes->Of(member_.self).ranks.size()));
     OpenPlane();
-    NodeConfig node = NodeOf(setup_, member_.processes, member_.self, front_, abort_, tensors_);
-    actors_ = node.actors;
-    waits_ = node.group_waits;
-    node.tensor_address = plane_->address();
-    node.disk = NameOf(SeesRunDirectory() ? 0 : member_.self);
-    node.ending = [this] {
-      ending_ = true;
-      plane_->Leave();
-    };
-    if (member_.self == 0 && setup_.may_replace) {
-      node.replace = [this](ProcessId slow) { Replace(slow); };
-    }
-    node.leave = [this] {
-      std::cerr << "troupe: " + NameOf(member_.self) + " is slow: it leaves its place to a spare\n"
-                << std::flush;
-      QuickExit(kExitReplaced);
-    };
+    NodeConfig node = ConfigOfNode();
     StartWatch();
     WatchdogConfig watchdog = WatchdogOf(config_, node);
-    if (node.trace && member_.self != 0) {
-      watchdog.looking = [this, trace = node.trace, look = std::move(watchdog.looking)] {
-        if (look) look();
-        Recorder* const recorder = trace->recorder();
-        if (recorder != nullptr) recorder->SetClockOffset(watch_->Last(0).clock_offset_ns);
-      };
-    }
+    watchdog.looking = [this, trace = node.trace, look = std::move(watchdog.looking)] {
+      if (look) look();
+      if (setup_.grows_with) LookForGrowth();
+      Recorder* const recorder = trace && member_.self != 0 ? trace->recorder() : nullptr;
+      if (recorder != nullptr) recorder->SetClockOffset(watch_->Last(0).clock_offset_ns);
+    };
     watchdog.others = [this] { return Others(); };
 
     // After a failure threads of libraries may be stuck: then destroyed only if the process goes on.
@@ -147,6 +130,7 @@ class SpanningRun {
     const auto guard = ReportAbort();
     const auto failed = [&] {
       JobEnd end = AfterFailure(*parts, handle);
+      if (end.goes_on) parts->watchdog.reset();  // it uses this object
       // Work of other threads that goes on would answer to actors of this system.
       const bool is_quiet =
           end.goes_on && EndsSoon(setup_.writer) && EndsSoon(setup_.memory_writer);
@@ -162,10 +146,7 @@ class SpanningRun {
       return failed();
     }
     if (member_.self == 0) {
-      std::cout << "tensors between processes over "
-                << DescribeTensorPlane(*plane_, member_.joined.roster, config_.transport) << "\n"
-                << (gpus_line_.empty() ? "" : gpus_line_ + "\n") << '\n'
-                << std::flush;
+      PrintTransports();
       watchdog.stalled = [handle](std::chrono::nanoseconds since) {
         caf::anon_send(handle, Stalled{since.count()});
       };
@@ -181,7 +162,10 @@ class SpanningRun {
       static_cast<void>(parts.release());
       return end;
     }
-    if (member_.joined.latecomers) member_.joined.latecomers->Close("the job is done");
+    if (const auto& latecomers = member_.joined.latecomers) {
+      if (end.num_silent > 0) latecomers->TellDone(end.num_silent, setup_.farewell);
+      latecomers->Close("the job is done");
+    }
     watch_->Leave();
     Close(*parts, handle);
     return end;
@@ -200,10 +184,16 @@ class SpanningRun {
 
   /// Has a spare take the place of a slow process, if one waits.
   void Replace(ProcessId slow);
+  NodeConfig ConfigOfNode();
+  /// Asks for a checkpoint if spares have come, and the job can use more ranks.
+  void LookForGrowth();
+  /// After a checkpoint: ends this generation if they are still there.
+  void Grow();
   void OpenPlane();
   void StartWatch();
   Vitals Others() const;
   void MeetNodes(Connections& connections, caf::scoped_actor& self, const Node& node);
+  void PrintTransports() const;
   /// Ends everything that talks to other processes.
   void Close(Parts& parts, const Node& node);
   JobEnd AfterFailure(Parts& parts, const Node& node);
@@ -213,7 +203,7 @@ class SpanningRun {
     return abort_->Subscribe([this](const Failure& failure) {
       Report(failure);
       if (member_.joined.latecomers) member_.joined.latecomers->Close(line_ ? "" : failure.text);
-      ExitUnless(ended_, ExitCodeOf(failure.kind));
+      ExitUnless(ended_, line_ ? static_cast<int>(kExitLost) : ExitCodeOf(failure.kind));
     });
   }
   /// Prints the failure once, and returns when it is printed. The job may end between the moment in
@@ -252,6 +242,8 @@ class SpanningRun {
   std::shared_ptr<std::atomic<bool>> first_gone_ = std::make_shared<std::atomic<bool>>(false);
   std::weak_ptr<const Node> node_;
   std::atomic<bool> ending_ = false;
+  std::atomic<bool> grows_ = false;
+  int seen_spares_ = 0;  ///< on the watchdog's thread
   // On the Director's thread:
   bool is_replacing_ = false;
   std::set<ProcessId> warned_of_;  ///< that they cannot be replaced now
@@ -273,6 +265,45 @@ void SpanningRun::Replace(ProcessId slow) {
   }
   is_replacing_ = true;
   caf::anon_send(*node, LeaveJob{slow});
+}
+
+NodeConfig SpanningRun::ConfigOfNode() {
+  NodeConfig node = NodeOf(setup_, member_.processes, member_.self, front_, abort_, tensors_);
+  actors_ = node.actors;
+  waits_ = node.group_waits;
+  node.tensor_address = plane_->address();
+  node.disk = NameOf(SeesRunDirectory() ? 0 : member_.self);
+  node.ending = [this] {
+    ending_ = true;
+    plane_->Leave();
+  };
+  if (setup_.grows_with) {
+    node.checkpoints.stored_between = [this] { Grow(); };
+  }
+  if (member_.self == 0 && setup_.may_replace) {
+    node.replace = [this](ProcessId slow) { Replace(slow); };
+  }
+  node.leave = [this] {
+    std::cerr << "troupe: " + NameOf(member_.self) + " is slow: it leaves its place to a spare\n"
+              << std::flush;
+    QuickExit(kExitReplaced);
+  };
+  return node;
+}
+
+void SpanningRun::LookForGrowth() {
+  const auto& latecomers = member_.joined.latecomers;
+  const int spares = latecomers ? latecomers->spares() : 0;
+  if (spares == std::exchange(seen_spares_, spares)) return;
+  grows_ = spares > 0 && setup_.grows_with(spares);
+  const auto node = node_.lock();
+  if (grows_ && node) caf::anon_send(*node, SaveSoon{});
+}
+
+void SpanningRun::Grow() {
+  const bool stops = setup_.interrupt != nullptr && setup_.interrupt->signal() != 0;
+  if (!grows_ || stops) return;
+  abort_->Raise({"spares have come, and the job can use more ranks", FailureKind::kGrows});
 }
 
 void SpanningRun::OpenPlane() {
@@ -307,6 +338,14 @@ void SpanningRun::OpenPlane() {
   gpus_line_ = gpus_->StandBefore(*patient_, *patient_, plane_->reads_device_memory());
   front_ = std::shared_ptr<DataPlane>(gpus_, &gpus_->plane());
   tensors_->Attach(&gpus_->carrier(), &gpus_->plane());
+}
+
+void SpanningRun::PrintTransports() const {
+  if (member_.joined.peers.empty()) return;
+  std::cout << "tensors between processes over "
+            << DescribeTensorPlane(*plane_, member_.joined.roster, config_.transport) << "\n"
+            << (gpus_line_.empty() ? "" : gpus_line_ + "\n") << '\n'
+            << std::flush;
 }
 
 void SpanningRun::StartWatch() {

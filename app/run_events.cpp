@@ -40,7 +40,8 @@ RunEvent EventOf(const nlohmann::json& json) {
                  .generation = keys.Whole("generation"),
                  .step = keys.Whole("step"),
                  .from = keys.Text("from"),
-                 .cause = keys.Text("cause")};
+                 .cause = keys.Text("cause"),
+                 .layout = keys.Text("layout")};
   const auto* slowest = keys.Find("slowest");
   if (slowest == nullptr || !slowest->is_object()) return event;
   const Keys of_slowest{*slowest};
@@ -85,6 +86,7 @@ void NoteEvent(const std::string& run_directory, RunEvent event) {
     line["generation"] = event.generation;
     line["from"] = std::move(event.from);
     line["cause"] = std::move(event.cause);
+    if (!event.layout.empty()) line["layout"] = std::move(event.layout);
   }
   const std::string text =
       line.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
@@ -121,7 +123,8 @@ std::string ToLine(const RunEvent& event) {
       event.from.empty() ? "from the beginning"
                          : "after step " + std::to_string(event.step) + ", from " + event.from;
   return event.time + " generation " + std::to_string(event.generation) + " goes on " + where +
-         ": " + (event.cause.empty() ? "process 0 was lost" : event.cause);
+         (event.layout.empty() ? "" : ", with " + event.layout) + ": " +
+         (event.cause.empty() ? "process 0 was lost" : event.cause);
 }
 
 }  // namespace troupe

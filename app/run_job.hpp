@@ -36,9 +36,12 @@ struct JobSetup {
   std::function<ProgramFactory(ProgramFactory)> wrap_programs;
   /// Makes the work queues of devices; tests emulate GPUs with it. May be empty.
   WorkQueueFactory make_queue;
-  Checkpoints checkpoints;           ///< process 0
-  bool copies_state = false;         ///< take memory for checkpoint.async; in every process
-  bool may_replace = false;          ///< process 0: a slow process, by a spare
+  Checkpoints checkpoints;    ///< process 0
+  bool copies_state = false;  ///< take memory for checkpoint.async; in every process
+  bool may_replace = false;   ///< process 0: a slow process, by a spare
+  /// Process 0: whether the job would be larger with so many spares. It then meets again after the next
+  /// checkpoint, with them. May be empty: it does not.
+  std::function<bool(int spares)> grows_with;
   std::vector<PlantedFault> faults;  ///< of tests
   /// Returns lines to print before the cause of a failure. Set in process 0, and in processes that
   /// print them if process 0 is lost. May wait for a disk. May be empty.
@@ -53,14 +56,18 @@ struct JobSetup {
   /// States of the job in memory; outlives them, too. Null: none are held.
   std::shared_ptr<HeldFiles> held;
   std::shared_ptr<TaskThread> memory_writer;  ///< makes their files; outlives them, too
-  bool quiet = false;                         ///< the launcher reports signals
-  Interrupt* interrupt = nullptr;             ///< source of requests to end early; may be null
+  /// Process 0: when the job is done, for how long it answers processes that do not know that.
+  std::chrono::milliseconds farewell{0};
+  bool quiet = false;              ///< the launcher reports signals
+  bool stops_soon = false;         ///< the last generation was asked to end
+  Interrupt* interrupt = nullptr;  ///< source of requests to end early; may be null
 };
 
 /// The end of a job.
 struct JobEnd {
-  Failure failure;          ///< empty: every round is complete, or an interrupt ended it
-  bool reported = false;    ///< the failure has been printed
+  std::int64_t num_silent = 0;  ///< other processes that may not know of it
+  Failure failure;              ///< empty: every round is complete, or an interrupt ended it
+  bool reported = false;        ///< the failure has been printed
   bool goes_on = false;     ///< JobSetup::goes_on has said so, and nothing of the job is left here
   std::string advice = {};  ///< whole lines to print before the cause
 };

@@ -92,7 +92,7 @@ std::unique_ptr<Plane> OpenTensorPlane(const Config& config, Joined& joined, Pro
   }
   const auto num_by_tcp = static_cast<std::size_t>(std::count(by_tcp.begin(), by_tcp.end(), true));
   std::unique_ptr<Plane> tcp;
-  if (num_by_tcp > 0)
+  if (num_by_tcp > 0 || joined.peers.empty())
     tcp = std::make_unique<TcpPlane>(TcpOptionsOf(joined.peers, settings, encrypted));
   if (tcp && num_by_tcp == joined.peers.size()) return tcp;
   auto ucx = std::make_unique<UcxPlane>(

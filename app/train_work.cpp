@@ -97,6 +97,14 @@ class TrainWork : public Work {
     return true;
   }
 
+  void TakeLayouts(const Config& config) override {
+    const std::int64_t steps = training_->config().run.steps;
+    Work::TakeLayouts(config);
+    Config rest = config;
+    rest.run.steps = steps;
+    training_ = std::make_shared<const JobPlan>(rest);
+  }
+
   Beginning beginning() const override { return {begin_.step, checkpoint_}; }
 
   bool begins_anew() const override { return resume_.folder.empty(); }

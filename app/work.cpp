@@ -18,11 +18,17 @@ static std::shared_ptr<const JobPlan> CountedPlan(const RunSpec& run, const Llav
 Work::Work(const RunSpec& run)
     : source_(OpenInputs(run.config())),
       llava_(std::dynamic_pointer_cast<LlavaSource>(source_)),
-      plan_(CountedPlan(run, llava_.get())) {
+      plan_(CountedPlan(run, llava_.get())),
+      whole_(plan_) {
   CheckWeights(plan_->config());
   for (const std::string& text : run.arguments.work.faults) {
     faults_.push_back(PlantedFault::Parse(text));
   }
+}
+
+void Work::TakeLayouts(const Config& config) {
+  plan_ = std::make_shared<const JobPlan>(config);
+  source_->TakeLayouts(config);
 }
 
 std::string Work::Task() const {

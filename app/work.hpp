@@ -46,6 +46,11 @@ class Work {
   /// Process 0: goes on from a state that the processes of the job hold in memory, if that is newer
   /// than the one it would go on from. Returns whether it does.
   virtual bool GoOnFrom(const HeldState&) { return false; }
+  /// From here on the modules have the layouts of `config`, which differs from that of the whole job in
+  /// ranks, sizes and microbatches alone.
+  virtual void TakeLayouts(const Config& config);
+  /// The job with all its processes.
+  const JobPlan& whole() const { return *whole_; }
   /// Process 0: removes the run directory if it made it and no step was finished. Returns a line
   /// that reports it; empty if nothing was removed.
   virtual std::string RemoveUnused() { return ""; }
@@ -70,10 +75,11 @@ class Work {
   virtual std::string Command() const = 0;
 
   const std::shared_ptr<InputSource> source_;
-  const std::shared_ptr<LlavaSource> llava_;   ///< `source_`; null for synthetic modules
-  const std::shared_ptr<const JobPlan> plan_;  ///< with the steps that run.epochs means
+  const std::shared_ptr<LlavaSource> llava_;  ///< `source_`; null for synthetic modules
+  std::shared_ptr<const JobPlan> plan_;       ///< with the steps that run.epochs means
 
  private:
+  const std::shared_ptr<const JobPlan> whole_;
   std::vector<PlantedFault> faults_;
 };
 

@@ -4,6 +4,7 @@
 #include <iostream>
 #include <map>
 #include <memory>
+#include <set>
 #include <stdexcept>
 #include <utility>
 #include <vector>
@@ -12,13 +13,16 @@
 #include "app/work.hpp"
 #include "checkpoint/weights_folder.hpp"
 #include "cli/commands.hpp"
+#include "cluster/variables.hpp"
 #include "configs/loader.hpp"
 #include "data/data_error.hpp"
 #include "data/epochs.hpp"
+#include "layout/at.hpp"
 #include "layout/text.hpp"
 #include "modules/device/backend.hpp"
 #include "plan/memory.hpp"
 #include "plan/optimizer_settings.hpp"
+#include "plan/reduced_job.hpp"
 #include "plan/stage_parts.hpp"
 #include "plan/unit_samples.hpp"
 #include "trace/analyze/table.hpp"
@@ -276,9 +280,43 @@ std::string StepsText(const Config& config) {
   }
 }
 
+/// The job as it would go on without `lost` processes. Throws LaunchError if there is no such process,
+/// process 0 is among them, or the others are too few.
+ReducedJob JobWithout(const Config& whole, const std::vector<std::string>& lost) {
+  const ProcessPlan planned(whole.cluster);
+  const std::set<std::string> lost_names(lost.begin(), lost.end());
+  std::set<std::string> found;
+  std::vector<ProcessId> present;
+  for (const PlannedProcess& process : planned.processes()) {
+    const std::string& node = whole.cluster.nodes[At(process.node)].name;
+    found.insert({process.name, node});
+    if (!lost_names.contains(process.name) && !lost_names.contains(node)) {
+      present.push_back(process.process);
+    }
+  }
+  for (const std::string& name : lost) {
+    if (found.contains(name)) continue;
+    throw LaunchError("--lost: the job has no process or node " + name + ", but " +
+                      planned.Names());
+  }
+  if (present.empty() || present.front() != 0) {
+    throw LaunchError("--lost: no job goes on without " + planned.Of(0).name + ", its process 0");
+  }
+  Reduction reduction = ReduceJob(whole, planned, present);
+  if (!reduction.job) {
+    throw LaunchError("--lost: the others cannot go on: " + reduction.why_not);
+  }
+  if (!lost.empty()) {
+    std::cout << "without " << Listed(std::vector(lost_names.begin(), lost_names.end())) << ": "
+              << ReductionText(whole, reduction.job->config) << "\n\n";
+  }
+  return *std::move(reduction.job);
+}
+
 struct CheckArguments {
   ConfigArguments config;
   std::string explain;
+  std::vector<std::string> lost;
   bool print_config = false;
 };
 
@@ -299,19 +337,20 @@ int Check(const CheckArguments& arguments) {
   }
   WarnOfRemarks(loaded);
   CheckWeights(loaded.config);
-  const JobPlan plan(loaded.config);
-  const std::string processes = ProcessTable(plan, ProcessPlan(loaded.config.cluster), nullptr);
+  const ReducedJob job = JobWithout(loaded.config, arguments.lost);
+  const Config& config = job.config;
+  const JobPlan plan(config);
+  const std::string processes = ProcessTable(plan, job.processes, nullptr);
   const std::string routes = RouteTable(plan);
   // Nothing is refused because of these estimates.
   const std::vector<StageNeed> stages = StageNeeds(plan);
   std::cout << LayoutTable(plan) << '\n'
             << processes << (processes.empty() ? "" : "\n") << StageTable(plan) << '\n'
-            << routes << (routes.empty() ? "" : "\n") << FolderText(loaded.config, loaded.folders)
-            << StepsText(loaded.config) << MemoryTable(plan, stages)
-            << SnapshotText(loaded.config, stages) << ExpertsText(plan)
-            << DividedText(loaded.config) << WaitingText(plan, stages) << OffloadText(plan, stages)
-            << GpuTable(plan, stages);
-  const std::string missing = MissingFor(loaded.config.cluster.backend);
+            << routes << (routes.empty() ? "" : "\n") << FolderText(config, loaded.folders)
+            << StepsText(config) << MemoryTable(plan, stages) << SnapshotText(config, stages)
+            << ExpertsText(plan) << DividedText(config) << WaitingText(plan, stages)
+            << OffloadText(plan, stages) << GpuTable(plan, stages);
+  const std::string missing = MissingFor(config.cluster.backend);
   if (!missing.empty()) std::cout << "cannot be run by this build: " << missing << '\n';
   return kExitDone;
 }
@@ -334,6 +373,12 @@ void AddCheck(CLI::App& app, Command& command) {
           "only print the value of this key, the file and line that set it, if any, and its\n"
           "meaning; of a table: all its keys")
       ->type_name("KEY");
+  verb->add_option("--lost", arguments->lost,
+                   "show the job as it would go on without these nodes or processes\n"
+                   "(cluster.elastic)")
+      ->type_name("NAME,...")
+      ->delimiter(',')
+      ->allow_extra_args(false);
   verb->add_flag("--print-config", arguments->print_config,
                  "only print every value, defaults included, as one TOML file");
   SetCommand(*verb, command, [arguments] { return Check(*arguments); });

@@ -130,10 +130,11 @@ void AddNode(CLI::App& app, Command& command) {
                  "wait to take the place of a process that is lost and does not come back within\n"
                  "2 s; with --restarts");
   AddResumeArguments(*verb, *arguments);
-  verb->add_option("--restarts", arguments->restarts,
-                   "times to start a lost process again; the others wait for it\n"
-                   "(cluster.wait_for_spare_s) and all go on from the newest checkpoint; the same\n"
-                   "on every node")
+  verb->add_option(
+          "--restarts", arguments->restarts,
+          "times to start a lost process again; the others wait for it\n"
+          "(cluster.wait_for_spare_s; with cluster.elastic they then go on without it) and\n"
+          "all go on from the newest checkpoint; the same on every node")
       ->type_name("N")
       ->capture_default_str()
       ->check(CLI::NonNegativeNumber);

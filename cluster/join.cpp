@@ -33,6 +33,11 @@ std::string NameOf(const JoinOptions& options, ProcessId process) {
   return index < options.names.size() ? options.names[index] : "n" + std::to_string(process);
 }
 
+const Hello* FindMember(const Roster& roster, ProcessId process) {
+  const auto found = std::ranges::lower_bound(roster.members, process, {}, &Hello::process);
+  return found != roster.members.end() && found->process == process ? &*found : nullptr;
+}
+
 TlsUse TlsOf(const JoinOptions& options) {
   return {options.tls, [names = options](ProcessId process) { return NameOf(names, process); }};
 }

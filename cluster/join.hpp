@@ -42,7 +42,8 @@ struct HeldState {
   std::string folder;             ///< names the state
   std::string manifest_sum = {};  ///< of its manifest; empty: this process does not have that
   std::int64_t step = 0;          ///< after which it is; with the manifest
-  std::vector<std::string> files = {};
+  std::vector<std::string> all_files = {};  ///< all files of the state; with the manifest
+  std::vector<std::string> files = {};      ///< those that this process has
 };
 
 /// A process's description of itself. Errors name the fields in which processes differ.
@@ -57,16 +58,20 @@ struct Hello {
   std::int64_t generation = 0;
   Address address;  ///< the address it listens on
   std::int64_t pid = 0;
+  ProcessId former = kSpareProcess;  ///< of a spare that has lost its place: the number that it had
   std::vector<HeldState> held = {};  ///< from the generations before
 };
 
 /// Known to every process once the job has met.
 struct Roster {
-  std::vector<Hello> members;   ///< by process
+  std::vector<Hello> members;   ///< ascending by process; all, or those that are enough
   std::uint64_t nonce = 0;      ///< of this meeting
   std::int64_t generation = 0;  ///< the latest that a member asks for
   std::string run_directory;    ///< process 0's, as written there
 };
+
+/// Returns the member with that number; null if there is none.
+const Hello* FindMember(const Roster& roster, ProcessId process);
 
 /// The connections to one other process.
 struct Peer {
@@ -83,7 +88,7 @@ struct Peer {
 
 struct Joined {
   Roster roster;
-  std::vector<Peer> peers;  ///< all processes but this one, ascending
+  std::vector<Peer> peers;  ///< all members but this one, ascending
   /// Process 0 only: still listens, to inform latecomers that the job has met. May be closed at any
   /// time. Null if nothing listens.
   std::shared_ptr<Latecomers> latecomers = nullptr;
@@ -125,6 +130,13 @@ struct JoinOptions {
   /// Process 0 only: it begins a new run, and refuses processes that ask for a later generation: they
   /// go on with another.
   bool begins_anew = false;
+  /// Process 0, when the job meets again: returns why the processes `present`, ascending, are too few to
+  /// go on without the others; "" if they are enough. Empty: all must come.
+  std::function<std::string(const std::vector<ProcessId>& present)> why_too_few = {};
+  /// For how long it waits then for each of the others, unless it is one of `away`: those that the last
+  /// generation did without.
+  std::chrono::milliseconds patience{0};
+  std::vector<ProcessId> away = {};
   /// Process 0: why the job does not go on; kEnded or kDone. It tells this to all that have come or
   /// come within `refusal_time`.
   std::optional<JoinProblem> refusal = {};
@@ -138,7 +150,8 @@ struct JoinOptions {
 /// any socket.
 ///
 /// A job that goes on after a loss meets again, as its next generation. A process that comes before
-/// process 0 has noticed the loss retries until its timeout. Two processes with one number are an
+/// process 0 has noticed the loss retries until its timeout. With `why_too_few` it may meet without
+/// some processes; the numbers of the others stay. Two processes with one number are an
 /// error in generation 0. Later the one that asks for the earlier generation is refused, or the one
 /// that comes later.
 Joined Join(const RunKey& key, JoinOptions options);

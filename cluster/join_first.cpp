@@ -45,6 +45,12 @@ struct Guest {
   bool refused = false;  ///< has been sent a Refusal or a NotNow
 };
 
+/// A process that is absent when the job meets again.
+struct Gap {
+  Deadline since;        ///< or since a spare was given the place
+  bool awaited = false;  ///< it, or that spare, may come in a moment
+};
+
 class First {
  public:
   First(const RunKey& key, const JoinOptions& options)
@@ -97,6 +103,14 @@ class First {
   std::int64_t Generation() const;
   /// Gives places of processes that have been absent for long to spares.
   void PlaceSpares(const std::vector<ProcessId>& absent, Deadline now);
+  /// Returns the spare that had this place before, else one that can go back to no place of its own.
+  /// Returns the end if there is none.
+  std::list<Guest>::iterator SpareFor(ProcessId process, const std::vector<ProcessId>& absent);
+  bool WasAway(ProcessId process) const;
+  /// Whether the processes that have joined are enough.
+  bool IsEnough();
+  /// Whether the job begins without the absent processes now.
+  bool BeginsWithout(const std::vector<ProcessId>& absent, Deadline now);
   JoinProblem Absence() const;
   /// Of processes that go on with another run than this process has begun.
   JoinProblem OtherRun() const;
@@ -113,11 +127,13 @@ class First {
   Mesh mesh_;
   std::list<Guest> guests_;
   std::list<Guest> spares_;
-  std::map<ProcessId, Deadline> absent_since_;  ///< or since a spare was given the place
+  std::map<ProcessId, Gap> gaps_;
   PollSet polls_;
   bool meeting_ = false;                     ///< the Roster has been sent
   std::string key_holder_problem_;           ///< found by the Acceptor, of a peer that has the key
   std::optional<JoinProblem> mesh_failure_;  ///< reported by a member
+  std::vector<ProcessId> asked_;             ///< whether these are enough
+  std::string too_few_;                      ///< why they are not
   std::string mute_;                         ///< of a peer whose Hello does not arrive
 };
 
@@ -140,6 +156,7 @@ void First::Gather() {
       refuse_at = Deadline::max();
       if (absent.empty()) return;
       PlaceSpares(absent, now);
+      if (BeginsWithout(absent, now) || (now >= deadline && IsEnough())) return;
     }
     if (!mute_.empty()) Refuse({mute_});
     if (now >= deadline) Refuse(Absence());
@@ -156,6 +173,7 @@ void First::Gather() {
 }
 
 void First::Meet(const Roster& roster) {
+  mesh_.KeepOnly(roster);
   for (const Hello& member : roster.members)
     if (member.process != 0 && options_.tensors(self_, member)) mesh_.NeedTensors(member.process);
   acceptor_.set_run(roster.nonce);
@@ -198,10 +216,8 @@ void First::Meet(const Roster& roster) {
 
 Roster First::MakeRoster() const {
   Roster roster;
-  roster.members.resize(static_cast<std::size_t>(self_.num_processes));
-  roster.members[0] = self_;
-  for (const Guest& guest : guests_)
-    if (guest.hello) roster.members[static_cast<std::size_t>(guest.hello->process)] = *guest.hello;
+  roster.members.push_back(self_);
+  for (const Claim& claim : Claims()) roster.members.push_back(claim.hello);
   roster.generation = Generation();
   while (roster.nonce == 0) FillRandom(std::as_writable_bytes(std::span(&roster.nonce, 1)));
   roster.run_directory = options_.run_directory;
@@ -299,23 +315,58 @@ void First::SortOutSpares() {
 
 void First::PlaceSpares(const std::vector<ProcessId>& absent, Deadline now) {
   const std::int64_t generation = Generation();
-  if (!options_.lasting || generation == 0) return;
-  std::erase_if(absent_since_, [&](const auto& entry) {
+  if (!options_.lasting || generation == 0) return gaps_.clear();
+  std::erase_if(gaps_, [&](const auto& entry) {
     return std::ranges::find(absent, entry.first) == absent.end();
   });
   for (const ProcessId process : absent) {
-    const auto [since, is_new] = absent_since_.try_emplace(process, now);
-    if (is_new || now - since->second < kSpareGrace || spares_.empty()) continue;
-    Guest& spare = spares_.front();
-    options_.print("the spare at " + spare.from + " (pid " + std::to_string(spare.hello->pid) +
+    Gap& gap =
+        gaps_.try_emplace(process, Gap{.since = now, .awaited = !WasAway(process)}).first->second;
+    if (gap.awaited && now - gap.since < kSpareGrace) continue;
+    const auto spare = SpareFor(process, absent);
+    if (spare == spares_.end()) continue;
+    options_.print("the spare at " + spare->from + " (pid " + std::to_string(spare->hello->pid) +
                    ") takes the place of " + NameOf(options_, process));
-    spare.channel.Send(TakePlace{process, generation});
-    spare.channel.Serve();
-    spare.hello.reset();
-    spare.refused = true;
-    guests_.splice(guests_.end(), spares_, spares_.begin());  // until it closes
-    since->second = now;
+    spare->channel.Send(TakePlace{process, generation});
+    spare->channel.Serve();
+    spare->hello.reset();
+    spare->refused = true;
+    guests_.splice(guests_.end(), spares_, spare);  // until it closes
+    gap = {.since = now, .awaited = true};
   }
+}
+
+std::list<Guest>::iterator First::SpareFor(ProcessId process,
+                                           const std::vector<ProcessId>& absent) {
+  const auto former = [](const Guest& spare) { return spare.hello->former; };
+  const auto own = std::ranges::find(spares_, process, former);
+  if (own != spares_.end()) return own;
+  return std::ranges::find_if(spares_, [&](const Guest& spare) {
+    return std::ranges::find(absent, spare.hello->former) == absent.end();
+  });
+}
+
+bool First::WasAway(ProcessId process) const {
+  return std::ranges::find(options_.away, process) != options_.away.end();
+}
+
+bool First::BeginsWithout(const std::vector<ProcessId>& absent, Deadline now) {
+  // Spares get places first.
+  if (!options_.why_too_few || gaps_.empty() || !spares_.empty()) return false;
+  for (const ProcessId process : absent) {
+    const Gap& gap = gaps_.at(process);
+    const auto patience = gap.awaited ? std::max(options_.patience, kSpareGrace) : kSpareGrace;
+    if (now - gap.since < patience) return false;
+  }
+  return IsEnough();
+}
+
+bool First::IsEnough() {
+  if (!options_.why_too_few || Generation() == 0) return false;
+  std::vector<ProcessId> present = {0};
+  for (const Claim& claim : Claims()) present.push_back(claim.hello.process);
+  if (present != std::exchange(asked_, present)) too_few_ = options_.why_too_few(present);
+  return too_few_.empty();
 }
 
 std::int64_t First::Generation() const {
@@ -386,7 +437,9 @@ JoinProblem First::Absence() const {
     text += "; " + Counted(static_cast<std::int64_t>(num_refused), "connection") +
             " could not prove the run key";
   }
-  return {text + ")", num_refused > 0 ? JoinFault::kRunKey : JoinFault::kAbsent};
+  text += ")";
+  if (!too_few_.empty()) text += "; the others cannot go on without: " + too_few_;
+  return {text, num_refused > 0 ? JoinFault::kRunKey : JoinFault::kAbsent};
 }
 
 JoinProblem First::OtherRun() const {
@@ -424,8 +477,15 @@ void First::FlushAll(bool until_closed) {
 }
 
 void First::Refuse(const JoinProblem& problem) {
-  if (options_.refusal) guests_.splice(guests_.end(), spares_);
   SendAll(Refusal{problem});
+  if (problem.fault != JoinFault::kLeft) {
+    // The job has ended for the spares, too, for whatever reason.
+    const bool is_done = problem.fault == JoinFault::kDone;
+    for (Guest& spare : spares_) {
+      spare.channel.Send(Refusal{{problem.text, is_done ? problem.fault : JoinFault::kEnded}});
+    }
+    guests_.splice(guests_.end(), spares_);
+  }
   // Closing a connection with unread bytes would also discard bytes sent to the peer.
   FlushAll(/*until_closed=*/true);
   throw JoinError(problem);

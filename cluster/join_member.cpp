@@ -60,6 +60,7 @@ class Member {
   void Introduce(Deadline now);
   void Listen();
   void Receive(const JoinMessage& message, Deadline now);
+  void CheckMembers(const Roster& roster) const;
   void BeginMesh(Roster roster, Deadline now);
   void ServeMesh(Deadline now);
   void Report(const JoinProblem& problem);
@@ -189,17 +190,27 @@ void Member::Receive(const JoinMessage& message, Deadline now) {
   }
 }
 
-void Member::BeginMesh(Roster roster, Deadline now) {
-  if (roster.members.size() != static_cast<std::size_t>(self_.num_processes)) {
-    throw JoinError({"expected a roster of " + std::to_string(self_.num_processes) + ", got " +
-                     std::to_string(roster.members.size())});
-  }
-  for (std::size_t i = 0; i < roster.members.size(); ++i) {
-    Hello& member = roster.members[i];
-    if (member.process != static_cast<ProcessId>(i)) {
-      throw JoinError({"expected process " + std::to_string(i) + " in the roster, got " +
+void Member::CheckMembers(const Roster& roster) const {
+  ProcessId next = 0;
+  for (const Hello& member : roster.members) {
+    const bool is_first = &member == &roster.members.front();
+    if (member.process < next || member.process >= self_.num_processes ||
+        (is_first && member.process != 0)) {
+      throw JoinError({"expected " + std::string(is_first ? "process 0" : "a later process") +
+                       " of " + std::to_string(self_.num_processes) + " in the roster, got " +
                        std::to_string(member.process)});
     }
+    next = member.process + 1;
+  }
+  if (FindMember(roster, self_.process) == nullptr) {
+    throw JoinError({"expected " + self_.name + " in the roster, which has " +
+                     Counted(std::ssize(roster.members), "member")});
+  }
+}
+
+void Member::BeginMesh(Roster roster, Deadline now) {
+  CheckMembers(roster);
+  for (Hello& member : roster.members) {
     member.num_processes = self_.num_processes;
     member.build = self_.build;
     member.config = self_.config;
@@ -208,8 +219,9 @@ void Member::BeginMesh(Roster roster, Deadline now) {
   // The address at which process 0 was reached, whatever it reports itself.
   roster.members[0].address = channel_->peer_address();
   acceptor_->set_run(roster.nonce);
-  for (ProcessId peer = 0; peer < self_.num_processes; ++peer) {
-    const Hello& other = roster.members[static_cast<std::size_t>(peer)];
+  mesh_.KeepOnly(roster);
+  for (const Hello& other : roster.members) {
+    const ProcessId peer = other.process;
     const bool tensors = peer != self_.process && options_.tensors(self_, other);
     if (tensors) mesh_.NeedTensors(peer);
     for (const Purpose purpose : {Purpose::kControl, Purpose::kHeartbeat, Purpose::kTensors}) {
@@ -304,8 +316,8 @@ std::vector<std::string> Member::MissingPeers() const {
 }
 
 std::string Member::NameOfPeer(ProcessId process) const {
-  return roster_ ? roster_->members[static_cast<std::size_t>(process)].name
-                 : NameOf(options_, process);
+  const Hello* const member = roster_ ? FindMember(*roster_, process) : nullptr;
+  return member != nullptr ? member->name : NameOf(options_, process);
 }
 
 }  // namespace

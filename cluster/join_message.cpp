@@ -51,13 +51,16 @@ struct Body {
     bytes.Field(hello.build);
     bytes.Field(hello.config);
     bytes.Field(hello.generation);
-    Count(hello.held, 4 + 4 + 8 + 4);
+    bytes.Field(hello.former);
+    Count(hello.held, 4 + 4 + 8 + 2 * 4);
     for (HeldState& state : hello.held) {
       bytes.Field(state.folder);
       bytes.Field(state.manifest_sum);
       bytes.Field(state.step);
-      Count(state.files, 4);
-      for (std::string& file : state.files) bytes.Field(file);
+      for (auto* const names : {&state.all_files, &state.files}) {
+        Count(*names, 4);
+        for (std::string& file : *names) bytes.Field(file);
+      }
     }
   }
   void operator()(Roster& roster) const {

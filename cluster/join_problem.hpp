@@ -17,7 +17,7 @@ enum class JoinFault : std::uint8_t {
   kLeft,         ///< a process ended while the job was meeting: it may meet again
   kEnded,        ///< the job does not go on, for another reason than the meeting
   kDone,         ///< there is nothing left to do
-  kTaken,        ///< another process has taken this one's place
+  kTaken,        ///< another process has this one's place, or the job goes on without it
 };
 inline constexpr std::uint8_t kNumJoinFaults = 11;
 

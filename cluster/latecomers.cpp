@@ -79,16 +79,37 @@ void Latecomers::Answer(Visitor& visitor, const Hello& hello) {
     visitor.channel.KeepAlive();  // its machine may be lost without a word
     return print_("a spare has come from " + from + " (pid " + std::to_string(hello.pid) + ")");
   }
+  if (SendDone(visitor)) return;
   // It noticed a loss before this process did.
   if (hello.generation > roster_.generation)
     return visitor.channel.Send(NotNow{"the job has not noticed a loss yet"});
-  if (hello.process < 1 || hello.process >= static_cast<ProcessId>(roster_.members.size()))
+  if (hello.process < 1 || hello.process >= roster_.members.front().num_processes)
     return visitor.channel.Send(NotNow{"the job has started without it"});
-  const Hello& first = roster_.members[static_cast<std::size_t>(hello.process)];
-  const Refusal refusal = DuplicateRefusal(first, first.address.host);
+  const Hello* const first = FindMember(roster_, hello.process);
+  if (first == nullptr) {
+    visitor.channel.Send(Refusal{{"the job has gone on without " + hello.name, JoinFault::kTaken}});
+    return;
+  }
+  const Refusal refusal = DuplicateRefusal(*first, first->address.host);
   if (lasting_) return visitor.channel.Send(NotNow{refusal.problem.text});
   visitor.channel.Send(refusal);
   print_(DuplicateLine(refusal, hello, visitor.channel.peer_address().host));
+}
+
+bool Latecomers::SendDone(Visitor& visitor) {
+  const std::lock_guard lock(mutex_);
+  if (!is_done_) return false;
+  visitor.channel.Send(Refusal{{"the job is done", JoinFault::kDone}});
+  visitor.channel.Serve();
+  ++num_told_;
+  told_.notify_all();
+  return true;
+}
+
+void Latecomers::TellDone(std::int64_t num_processes, std::chrono::milliseconds patience) {
+  std::unique_lock lock(mutex_);
+  is_done_ = true;
+  told_.wait_for(lock, patience, [&] { return num_told_ >= num_processes; });
 }
 
 Latecomers::Latecomers(Acceptor acceptor, Roster roster, Deadline until, bool lasting,

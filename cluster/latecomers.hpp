@@ -3,6 +3,9 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
 #include <functional>
 #include <list>
 #include <mutex>
@@ -40,6 +43,10 @@ class Latecomers {
   /// to the spares. It is empty if the job goes on; then spares come again.
   void Close(const std::string& why = "");
 
+  /// Tells all processes that come from now on that the job is done. Returns when so many have come, or
+  /// after `patience`.
+  void TellDone(std::int64_t num_processes, std::chrono::milliseconds patience);
+
   /// Spares that wait now. Thread-safe.
   int spares() const { return spares_; }
 
@@ -54,6 +61,8 @@ class Latecomers {
   void Run();
   void Round();
   void Answer(Visitor& visitor, const Hello& hello);
+  /// Returns false if the job is not done.
+  bool SendDone(Visitor& visitor);
   /// Tells the spares that the job has ended.
   void DismissSpares();
 
@@ -68,8 +77,11 @@ class Latecomers {
   std::atomic<bool> closing_{false};
   std::atomic<int> spares_{0};
   std::mutex mutex_;
-  std::string why_;     ///< under mutex_
-  std::thread thread_;  ///< last: it uses all of the above
+  std::condition_variable told_;
+  std::string why_;            ///< under mutex_
+  bool is_done_ = false;       ///< likewise
+  std::int64_t num_told_ = 0;  ///< likewise
+  std::thread thread_;         ///< last: it uses all of the above
 };
 
 }  // namespace troupe

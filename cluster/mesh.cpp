@@ -4,18 +4,23 @@
 
 namespace troupe {
 
-Mesh::Mesh(ProcessId self, int num_processes)
-    : self_(self), needs_tensors_(static_cast<std::size_t>(num_processes)) {
-  for (ProcessId process = 0; process < num_processes; ++process)
-    peers_.push_back({process, Socket(), Socket(), Socket()});
+Mesh::Mesh(ProcessId self, int num_processes) {
+  for (ProcessId process = 0; process < num_processes; ++process) {
+    if (process != self) peers_[process].process = process;
+  }
 }
 
-void Mesh::NeedTensors(ProcessId peer) { needs_tensors_[static_cast<std::size_t>(peer)] = true; }
+void Mesh::KeepOnly(const Roster& roster) {
+  std::erase_if(peers_,
+                [&](const auto& entry) { return FindMember(roster, entry.first) == nullptr; });
+}
+
+void Mesh::NeedTensors(ProcessId peer) { need_tensors_.insert(peer); }
 
 void Mesh::Put(ProcessId peer, Purpose purpose, ProvenSocket connection) {
-  if (peer < 0 || peer == self_ || peer >= static_cast<int>(peers_.size())) return;
-  if (connection.socket.closed_by_peer()) return;
-  Peer& place = peers_[static_cast<std::size_t>(peer)];
+  const auto found = peers_.find(peer);
+  if (found == peers_.end() || connection.socket.closed_by_peer()) return;
+  Peer& place = found->second;
   if (purpose == Purpose::kControl) {
     place.control = std::move(connection.socket);
   } else if (purpose == Purpose::kTensors) {
@@ -31,19 +36,16 @@ bool Mesh::complete() const { return Missing().empty(); }
 
 std::vector<ProcessId> Mesh::Missing() const {
   std::vector<ProcessId> missing;
-  for (const Peer& peer : peers_) {
-    if (peer.process != self_ &&
-        (!peer.control || !peer.heartbeat ||
-         (needs_tensors_[static_cast<std::size_t>(peer.process)] && !peer.tensors)))
-      missing.push_back(peer.process);
+  for (const auto& [process, peer] : peers_) {
+    const bool needs_tensors = need_tensors_.contains(process) && !peer.tensors;
+    if (!peer.control || !peer.heartbeat || needs_tensors) missing.push_back(process);
   }
   return missing;
 }
 
 std::vector<Peer> Mesh::Take() {
   std::vector<Peer> peers;
-  for (Peer& peer : peers_)
-    if (peer.process != self_) peers.push_back(std::move(peer));
+  for (auto& [process, peer] : peers_) peers.push_back(std::move(peer));
   return peers;
 }
 

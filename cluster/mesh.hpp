@@ -1,9 +1,8 @@
 // The connections of one process to all others, while the job meets.
 #pragma once
 
-#include <array>
-#include <optional>
-#include <string>
+#include <map>
+#include <set>
 #include <vector>
 
 #include "cluster/handshake.hpp"
@@ -16,6 +15,8 @@ class Mesh {
  public:
   Mesh(ProcessId self, int num_processes);
 
+  /// Leaves out peers that are no members.
+  void KeepOnly(const Roster& roster);
   /// Makes a connection for tensors to `peer` a condition of complete().
   void NeedTensors(ProcessId peer);
   /// Keeps a connection. Drops it if the other side has closed it already. Otherwise it replaces an
@@ -28,9 +29,8 @@ class Mesh {
   std::vector<Peer> Take();
 
  private:
-  ProcessId self_;
-  std::vector<Peer> peers_;          ///< by process; this process's stays empty
-  std::vector<bool> needs_tensors_;  ///< by process
+  std::map<ProcessId, Peer> peers_;
+  std::set<ProcessId> need_tensors_;
 };
 
 }  // namespace troupe

@@ -65,6 +65,7 @@ struct ClusterConfig {
   std::string join = "";  ///< HOST:PORT where process 0 listens; "" = not set here
   double join_timeout_s = 60.0;
   double wait_for_spare_s = 30.0;  ///< after a loss, if the job goes on
+  bool elastic = false;            ///< then with smaller dp, if no process comes
   double slow_factor = 2.0;        ///< of its peers' time: then a rank is named; 0: none is
   int slow_steps = 20;             ///< in a row
   bool replace_slow = false;       ///< by a spare

@@ -37,6 +37,9 @@ std::vector<KeySpec> ClusterKeys() {  // NOLINT(readability-function-size): a ta
        {"wait_for_spare_s", &ClusterConfig::wait_for_spare_s, kAnyTime, Unit{"seconds"},
         "How long the others wait for a process in a lost one's place, if the job goes on "
         "(`--restarts`); at least three times as long as their own start took."},
+       {"elastic", &ClusterConfig::elastic,
+        "If no process takes a lost one's place within `wait_for_spare_s`, the job goes on with "
+        "smaller `dp`, and with larger ones again when processes come (`--restarts`)."},
        {"slow_factor", &ClusterConfig::slow_factor, Range{.low = 0, .high = 1e6},
         "A rank is named as slow if its own work in a step takes more than this many times as long "
         "as usual; 0 = never, else at least 1."},

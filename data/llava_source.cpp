@@ -128,6 +128,11 @@ LlavaSource::LlavaSource(const Config& config, FileDepth files, FaultPolicy poli
   if (config_.data.packing) AddPackOrders();
 }
 
+void LlavaSource::TakeLayouts(const Config& config) {
+  config_ = config;
+  encoders_ = DataEncoders(config_);
+}
+
 std::string LlavaSource::OrderDigest() const {
   const bool grouped = config_.data.group_by == GroupBy::kModalityLength;
   if (!grouped && !config_.data.packing) return "";

@@ -51,6 +51,7 @@ class LlavaSource : public InputSource {
   std::shared_ptr<const Inputs> Load(const std::string& module, int dp, const Round& round,
                                      std::int64_t unit) override;
   RoundCounts Count(const Round& round) override;
+  void TakeLayouts(const Config& config) override;
   std::vector<std::string> NamesOf(const std::string& module, int dp, const Round& round,
                                    std::int64_t unit) const override;
 

@@ -21,9 +21,10 @@ namespace troupe {
 /// Run all rounds. Answered when the last one is complete and reported.
 struct RunJob : NoFields {};
 struct JobDone {
-  Failure failure;  ///< the first one; empty: every round is complete
+  Failure failure;              ///< the first one; empty: every round is complete
+  std::int64_t num_silent = 0;  ///< other processes that have not confirmed the end
 };
-inline auto Fields(JobDone& x) { return std::tie(x.failure); }
+inline auto Fields(JobDone& x) { return std::tie(x.failure, x.num_silent); }
 
 /// The abort signal has been raised.
 struct JobFailed {

@@ -18,6 +18,8 @@
 
 namespace troupe {
 
+struct Config;
+
 /// The items of a field in a batch, contiguous along dimension 0 (kinds/field.hpp).
 struct FieldItems {
   Buffer values;  ///< float32: squares of images [n, 3, S, S], sound [sum of lengths, bins]
@@ -267,6 +269,9 @@ class InputSource {
   virtual std::shared_ptr<const Inputs> Load(const std::string& module, int dp, const Round& round,
                                              std::int64_t unit) = 0;
   virtual RoundCounts Count(const Round& round) = 0;
+  /// From here on the modules have the layouts of `config`, which differs in these alone. Nothing may
+  /// load meanwhile.
+  virtual void TakeLayouts(const Config& /*config*/) {}
   /// The ids of the samples that Load returns for the same arguments, in row order, for errors;
   /// those that only fill a place have none. Thread-safe, and quick: nothing is loaded. Empty: the
   /// samples have no names.

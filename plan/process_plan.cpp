@@ -32,10 +32,6 @@ static std::vector<ClusterNode> EvenNodes(int ranks, int count) {
 }
 
 void ProcessPlan::Add(std::string name, int node, int num_ranks) {
-  if (num_ranks < 1) {
-    throw std::invalid_argument("process " + name + ": expected at least 1 rank, got " +
-                                std::to_string(num_ranks));
-  }
   PlannedProcess process{num_processes(), std::move(name), node, {}};
   for (int i = 0; i < num_ranks; ++i) {
     process.ranks.push_back(this->num_ranks());
@@ -46,6 +42,10 @@ void ProcessPlan::Add(std::string name, int node, int num_ranks) {
 
 ProcessPlan::ProcessPlan(const std::vector<ClusterNode>& nodes, ProcessesPer per) {
   for (const auto& node : nodes) {
+    if (node.devices < 1) {
+      throw std::invalid_argument("node " + node.name + ": expected at least 1 rank, got " +
+                                  std::to_string(node.devices));
+    }
     if (per == ProcessesPer::kNode) {
       Add(node.name, num_nodes_, node.devices);
     } else {
@@ -79,6 +79,18 @@ ProcessPlan ProcessPlan::Local(const ClusterConfig& cluster, int processes) {
                                 ", got " + std::to_string(processes));
   }
   return ProcessPlan(EvenNodes(ranks, processes), ProcessesPer::kNode);
+}
+
+ProcessPlan ProcessPlan::Part(const std::vector<ProcessId>& processes,
+                              const std::vector<int>& num_ranks) const {
+  ProcessPlan part;
+  int last_node = -1;
+  for (std::size_t i = 0; i < processes.size(); ++i) {
+    const PlannedProcess& process = Of(processes[i]);
+    if (process.node != std::exchange(last_node, process.node)) ++part.num_nodes_;
+    part.Add(process.name, part.num_nodes_ - 1, num_ranks[i]);
+  }
+  return part;
 }
 
 std::vector<PlannedProcess> ProcessPlan::OfNode(int node) const {

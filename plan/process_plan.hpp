@@ -18,9 +18,10 @@ namespace troupe {
 
 struct PlannedProcess {
   ProcessId process = 0;
-  std::string name;        ///< "n1", "n1.d0"; unique
-  int node = 0;            ///< position of its node, [0, num_nodes)
-  std::vector<int> ranks;  ///< ascending and consecutive, never empty
+  std::string name;  ///< "n1", "n1.d0"; unique
+  int node = 0;      ///< position of its node, [0, num_nodes)
+  /// Ascending and consecutive. Empty only in a Part().
+  std::vector<int> ranks;
   friend bool operator==(const PlannedProcess&, const PlannedProcess&) = default;
 };
 
@@ -39,6 +40,11 @@ class ProcessPlan {
   /// other number.
   static ProcessPlan Local(const ClusterConfig& cluster, int processes);
 
+  /// Returns the plan of some of these processes, ascending, with `num_ranks` ranks each. They keep
+  /// their names. Processes, nodes and ranks are numbered anew.
+  ProcessPlan Part(const std::vector<ProcessId>& processes,
+                   const std::vector<int>& num_ranks) const;
+
   const std::vector<PlannedProcess>& processes() const { return processes_; }
   const PlannedProcess& Of(ProcessId process) const { return processes_[At(process)]; }
   int num_processes() const { return static_cast<int>(processes_.size()); }
@@ -55,6 +61,7 @@ class ProcessPlan {
   std::string Names() const;
 
  private:
+  ProcessPlan() = default;
   ProcessPlan(const std::vector<ClusterNode>& nodes, ProcessesPer per);
   void Add(std::string name, int node, int num_ranks);
 

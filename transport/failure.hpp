@@ -16,6 +16,7 @@ enum class FailureKind : std::uint8_t {
   kCheck,    ///< received bytes failed their check
   kStall,    ///< no message has moved in the job for too long
   kDamaged,  ///< the checkpoint to resume from is damaged; an older one may be sound
+  kGrows,    ///< no failure: processes have come with which the job is larger; it meets again
 };
 
 struct Failure {

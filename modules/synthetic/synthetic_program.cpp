@@ -72,7 +72,7 @@ Buffer SyntheticProgram::SourceRows(const Inputs& inputs) const {
   for (const RowRun& run : RunsOf(own)) {
     for (std::int64_t row = run.first; row < run.first + run.count; ++row) {
       for (std::int64_t h = 0; h < config_.hidden; ++h) {
-        *out++ = static_cast<double>(1 + (first + run.sample) * 64 + row * 8 + h);
+        *out++ = static_cast<double>(1 + (first + run.sample) % kPlaces * 64 + row * 8 + h);
       }
     }
   }
@@ -197,10 +197,11 @@ std::shared_ptr<const Inputs> SyntheticSource::Load(const std::string& module, i
   const ModuleConfig& config = *config_.Find(module);
   auto inputs = std::make_shared<Inputs>();
   inputs->tokens = Buffer::Allocate({1, 1}, DType::kInt64);
-  *inputs->tokens.as<std::int64_t>() = round.place % kPlaces;
-  for (const Interval& held :
-       SamplesOfUnit(config_, config, dp, round.microbatches, unit).samples) {
-    for (auto sample = held.begin; sample < held.end; ++sample) {
+  const UnitSamples held = SamplesOfUnit(config_, config, dp, round.microbatches, unit);
+  *inputs->tokens.as<std::int64_t>() =
+      round.place + held.first_microbatch * config_.samples_per_microbatch();
+  for (const Interval& samples : held.samples) {
+    for (auto sample = samples.begin; sample < samples.end; ++sample) {
       inputs->table.samples.push_back(sample);
       inputs->table.rows.push_back(config.model->rows_per_item());
     }

@@ -67,14 +67,15 @@ class SyntheticProgram : public StageProgram {
   std::map<std::int64_t, double> weights_;  ///< by unit: the rest of its split backward
 };
 
-/// Gives every source module rows_per_sample rows of each of its samples, and the round's place in the
-/// order of samples: every step has other values.
+/// Gives every source module rows_per_sample rows of each of its samples, and the place of the unit's
+/// first one in the order of samples. So each sample of a run has its own values, whatever the layout.
 class SyntheticSource : public InputSource {
  public:
   explicit SyntheticSource(Config config) : config_(std::move(config)) {}
   std::shared_ptr<const Inputs> Load(const std::string& module, int dp, const Round& round,
                                      std::int64_t unit) override;
   RoundCounts Count(const Round& round) override;
+  void TakeLayouts(const Config& config) override { config_ = config; }
 
  private:
   Config config_;

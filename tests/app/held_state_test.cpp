@@ -3,18 +3,9 @@
 #include <catch2/catch.hpp>
 
 #include "checkpoint/manifest.hpp"
-#include "configs/loader.hpp"
 
 namespace troupe {
 namespace {
-
-std::vector<std::string> FilesOfPlan(const JobPlan& plan) {
-  std::vector<std::string> names;
-  for (const auto& [rank, set] : plan.lock_steps()) {
-    for (const auto& [stage, shard] : plan.ShardsOn(rank)) names.push_back(ShardFileName(shard));
-  }
-  return names;
-}
 
 Hello Holding(std::vector<HeldState> held) {
   Hello hello;
@@ -25,24 +16,24 @@ Hello Holding(std::vector<HeldState> held) {
 }  // namespace
 
 TEST_CASE("a job goes on from the newest state that its processes hold whole", "[app]") {
-  const JobPlan plan(LoadConfig("configs/shapes.toml", {}).config);
-  const std::vector<std::string> all = FilesOfPlan(plan);
-  const std::vector<std::string> some(all.begin(), all.begin() + 3);
-  const std::vector<std::string> rest(all.begin() + 3, all.end());
-  CHECK_FALSE(NewestHeld({Hello{}, Hello{}}, plan));
-  CHECK_FALSE(NewestHeld({Holding({{"a", "sum", 4, some}}), Hello{}}, plan));
+  const std::vector<std::string> some = {"f", "g", "h"};
+  const std::vector<std::string> rest = {"i", "j"};
+  const std::vector<std::string> all = {"f", "g", "h", "i", "j"};
+  CHECK_FALSE(NewestHeld({Hello{}, Hello{}}));
+  CHECK_FALSE(NewestHeld({Holding({{"a", "sum", 4, all, some}}), Hello{}}));
   const auto two =
-      NewestHeld({Holding({{"a", "sum", 4, some}}), Holding({{"a", "", 0, rest}})}, plan);
+      NewestHeld({Holding({{"a", "sum", 4, all, some}}), Holding({{"a", "", 0, {}, rest}})});
   REQUIRE(two);
   CHECK(two->folder == "a");
   CHECK(two->step == 4);
   CHECK(two->manifest_sum == "sum");
   // No process has the manifest, so the state may be incomplete.
-  CHECK_FALSE(NewestHeld({Holding({{"a", "", 0, some}}), Holding({{"a", "", 0, rest}})}, plan));
+  CHECK_FALSE(NewestHeld({Holding({{"a", "", 0, {}, some}}), Holding({{"a", "", 0, {}, rest}})}));
   // Files of two states are not mixed, and the newest may lack some.
-  CHECK_FALSE(NewestHeld({Holding({{"a", "x", 4, some}}), Holding({{"b", "y", 5, rest}})}, plan));
-  const auto newest = NewestHeld(
-      {Holding({{"a", "x", 4, all}, {"c", "z", 6, some}}), Holding({{"b", "y", 5, all}})}, plan);
+  CHECK_FALSE(
+      NewestHeld({Holding({{"a", "x", 4, all, some}}), Holding({{"b", "y", 5, all, rest}})}));
+  const auto newest = NewestHeld({Holding({{"a", "x", 4, all, all}, {"c", "z", 6, all, some}}),
+                                  Holding({{"b", "y", 5, all, all}})});
   REQUIRE(newest);
   CHECK(newest->folder == "b");
 }
@@ -60,6 +51,7 @@ TEST_CASE("a process tells what it holds, with the sum of the manifest", "[app]"
       .sha256 = std::string(64, '0'), .header_sha256 = std::string(64, '0'), .tensors = {}};
   held.Complete("a", FormatManifest(MakeManifest(run, {{{"m", 0, 0, 0, 0}, stored}})));
   CHECK(HeldBy(held)[0].step == 7);
+  CHECK(HeldBy(held)[0].all_files.size() == 1);
   CHECK(HeldBy(held)[0].manifest_sum.size() == 64);
 }
 

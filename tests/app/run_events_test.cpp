@@ -14,14 +14,16 @@ TEST_CASE("what happened to a run is noted, and read again", "[app]") {
   NoteEvent(folder / "",
             {.time = {}, .generation = 1, .step = 4, .from = "memory", .cause = "lost n1: a\nb"});
   std::ofstream(folder / kEventsFile, std::ios::app) << "cut sho\n{\"generation\": \"x\"}\n";
-  NoteEvent(folder / "", {.time = {}, .generation = 2});
+  NoteEvent(folder / "", {.time = {}, .generation = 2, .layout = "6 of 8 ranks"});
   const auto events = EventsOf(folder / "");
   REQUIRE(events.size() == 3);
   CHECK(events[0].time.size() == 20);
   CHECK(events[0].generation == 1);
   CHECK(events[0].step == 4);
   CHECK(events[0].cause == "lost n1: a\nb");
+  CHECK(events[0].layout.empty());
   CHECK(events[1].generation == 0);
+  CHECK(events[2].layout == "6 of 8 ranks");
   CHECK(ToLine({.time = "T",
                 .generation = 1,
                 .step = 4,
@@ -30,6 +32,8 @@ TEST_CASE("what happened to a run is noted, and read again", "[app]") {
         "T generation 1 goes on after step 4, from memory: lost n1: killed");
   CHECK(ToLine({.time = "T", .generation = 2}) ==
         "T generation 2 goes on from the beginning: process 0 was lost");
+  CHECK(ToLine({.time = "T", .generation = 2, .cause = "lost n1", .layout = "6 of 8 ranks"}) ==
+        "T generation 2 goes on from the beginning, with 6 of 8 ranks: lost n1");
   SlowProcess slow{
       .name = "n1",
       .ranks = {4, 5, 6},

@@ -197,6 +197,22 @@ TEST_CASE("check says where every module, stage and row goes", "[cli]") {
   }
 }
 
+TEST_CASE("check shows the job that goes on without a node", "[cli]") {
+  const auto check = [](const std::string& lost) {
+    return RunTroupe({"check", kShapes, "--set", "cluster.nodes=4", "--set",
+                      "cluster.processes=device", "--lost", lost});
+  };
+  const Outcome node = check("n2");
+  CHECK(node.exit_code == 0);
+  CHECK_THAT(node.out, Catch::StartsWith("without n2: 6 of 8 ranks, vision dp 2 of 4\n") &&
+                           Contains("n3.d1    5      vision.s0"));
+  // A node with a process less has no ranks.
+  CHECK_THAT(check("n2.d0").out, Catch::StartsWith("without n2.d0: 6 of 8 ranks"));
+  CHECK_THAT(check("n0").err, Contains("no job goes on without n0.d0, its process 0"));
+  CHECK_THAT(check("n4").err, Contains("--lost: the job has no process or node n4"));
+  CHECK(check("n4").exit_code == 2);
+}
+
 TEST_CASE("check says which ranks are on which GPU of which node, and their sum", "[cli]") {
   const std::vector<std::string> shared = {"check", "configs/shapes_2node.toml",
                                            "--set", "cluster.backend=cuda",

@@ -23,7 +23,9 @@ Hello SomeHello() {
   hello.generation = 3;
   hello.address = {"10.0.0.3", 41234};
   hello.pid = 99;
-  hello.held = {{"memory/step-7", "abc", 7, {"a", "b"}}, {"memory/step-8", "", 0, {}}};
+  hello.former = 4;
+  hello.held = {{"memory/step-7", "abc", 7, {"a", "b", "c"}, {"a", "b"}},
+                {"memory/step-8", "", 0, {}, {}}};
   return hello;
 }
 
@@ -59,10 +61,12 @@ TEST_CASE("a message that is encoded is the message that is decoded") {
   }
   const auto hello = std::get<Hello>(DecodeJoinMessage(Encode(SomeHello())));
   CHECK(hello.config == SomeHello().config);
+  CHECK(hello.former == 4);
   REQUIRE(hello.held.size() == 2);
   CHECK(hello.held[0].folder == "memory/step-7");
   CHECK(hello.held[0].manifest_sum == "abc");
   CHECK(hello.held[0].step == 7);
+  CHECK(hello.held[0].all_files == std::vector<std::string>{"a", "b", "c"});
   CHECK(hello.held[0].files == std::vector<std::string>{"a", "b"});
   CHECK(hello.held[1].files.empty());
   CHECK(hello.address == SomeHello().address);

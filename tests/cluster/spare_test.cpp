@@ -177,3 +177,27 @@ TEST_CASE("a spare gives up when process 0 is gone for long, and is dismissed by
     CHECK(ended.Finish().front().fault == fault);
   }
 }
+
+TEST_CASE("a process that does not know that the job is done learns it from process 0") {
+  Meeting meeting(3);
+  for (const ProcessId process : {0, 1, 2}) meeting.Start(process, Lasting);
+  auto& outcomes = meeting.Finish();
+  for (const Outcome& outcome : outcomes) REQUIRE(outcome.error == "");
+  Latecomers& latecomers = *outcomes.front().joined->latecomers;
+  auto told = std::async(std::launch::async, [&] { latecomers.TellDone(1, 20s); });
+  Meeting late(3);
+  late.Start(
+      2,
+      [&](JoinOptions& options) {
+        Again(options);
+        options.seed = meeting.seed();
+      },
+      meeting.key());
+  const Outcome& outcome = late.Finish().front();
+  CHECK(outcome.error == "the job is done");
+  CHECK(outcome.fault == JoinFault::kDone);
+  told.get();  // at once
+  const auto began = std::chrono::steady_clock::now();
+  latecomers.TellDone(2, 300ms);
+  CHECK(std::chrono::steady_clock::now() - began >= 300ms);
+}

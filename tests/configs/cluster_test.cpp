@@ -91,6 +91,7 @@ processes = "device"
 join = "[fd00::1]:7420"
 join_timeout_s = 0.5
 wait_for_spare_s = 9
+elastic = true
 slow_factor = 1.5
 slow_steps = 7
 replace_slow = true
@@ -133,6 +134,7 @@ replicas = 1
   CHECK(cluster.join == "[fd00::1]:7420");
   CHECK(cluster.join_timeout_s == 0.5);
   CHECK(cluster.wait_for_spare_s == 9.0);
+  CHECK(cluster.elastic);
   CHECK(cluster.slow_factor == 1.5);
   CHECK(cluster.slow_steps == 7);
   CHECK(cluster.replace_slow);

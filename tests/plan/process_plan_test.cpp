@@ -65,7 +65,7 @@ TEST_CASE("devices that do not add up to the ranks are refused with both numbers
   CHECK_THROWS_WITH(ProcessPlan(Cluster({{"a", "", 2}, {"b", "", 3}}, 6)),
                     "cluster.nodes: 2 nodes with 5 devices, expected cluster.ranks = 6");
   CHECK_THROWS_WITH(ProcessPlan(Cluster({{"a", "", 0}, {"b", "", 2}}, 2)),
-                    "process a: expected at least 1 rank, got 0");
+                    "node a: expected at least 1 rank, got 0");
 }
 
 TEST_CASE("local processes share the ranks evenly whatever the nodes are") {

@@ -64,27 +64,17 @@ void JobWorld::At(SimTime time, const std::string& text, std::function<void()> e
   kernel_.At(time, std::move(event));
 }
 
-JobWorld::Place& JobWorld::Disturb(int index) {
-  Place& place = places_.at(static_cast<std::size_t>(index));
-  place.is_disturbed = true;
-  return place;
-}
-
 void JobWorld::Kill(int place) {
-  Disturb(place);
   SimProcess* const process = ProcessOf(place);
   if (process != nullptr) kernel_.Kill(process);
 }
 
 void JobWorld::CutPath(int from, int to, bool cut) {
-  Disturb(from);
-  Disturb(to);
   cut ? network_.Cut(MachineOf(from), MachineOf(to))
       : network_.Mend(MachineOf(from), MachineOf(to));
 }
 
 void JobWorld::CutPaths(int place, bool cut) {
-  Disturb(place);
   for (const Place& other : places_) {
     const Machine* const machine = MachineOf(place);
     if (other.machine == machine) continue;
@@ -95,7 +85,7 @@ void JobWorld::CutPaths(int place, bool cut) {
 
 void JobWorld::CutPower(int index, SimTime length) {
   if (!has_met_) return kernel_.After(Ms(20), [=, this] { CutPower(index, length); });
-  Place& place = Disturb(index);
+  Place& place = places_.at(static_cast<std::size_t>(index));
   CutPaths(index, true);
   place.dark_until = kernel_.now() + length;
   Kill(index);
@@ -106,7 +96,7 @@ void JobWorld::CutPower(int index, SimTime length) {
 }
 
 void JobWorld::Remove(int index) {
-  Place& place = Disturb(index);
+  Place& place = places_.at(static_cast<std::size_t>(index));
   if (place.is_done) return;
   if (place.child.joined < 0) return kernel_.After(Ms(50), [this, index] { Remove(index); });
   place.is_removed = true;
@@ -116,13 +106,11 @@ void JobWorld::Remove(int index) {
 }
 
 void JobWorld::DieAfter(int place, std::int64_t calls) {
-  Disturb(place);
   SimProcess* const process = ProcessOf(place);
   if (process != nullptr) process->dies_at = process->calls + calls;
 }
 
 void JobWorld::Stop(int place, SimTime length) {
-  Disturb(place);
   SimProcess* const process = ProcessOf(place);
   if (process != nullptr) process->stopped_until = kernel_.now() + length;
 }
@@ -163,6 +151,7 @@ void JobWorld::Ended(SimProcess* process) {
   Place& place = *found;
   LaunchedChild& child = place.child;
   const int code = process->exit_code < 0 ? static_cast<int>(kExitLost) : process->exit_code;
+  if (code != kExitDone) ++lost_processes_;
   if (code == kExitDone || place.is_removed) {
     place.is_done = true;
     if (child.leads) done_at_ = kernel_.now();
@@ -172,11 +161,9 @@ void JobWorld::Ended(SimProcess* process) {
                      child.times < job_.restarts && child.next_generation() <= job_.restarts;
   if (!again) {
     place.is_done = true;
-    // Who is lost, or loses another, just before the job is done cannot learn that. Nor can a spare that
-    // was not connected then.
-    const Place& first = places_.front();
-    const bool may_miss_end =
-        first.is_done && (place.is_spare || std::ranges::any_of(places_, &Place::is_disturbed));
+    // Who is started again too late cannot learn that the job is done. Nor can a spare that was not
+    // connected then.
+    const bool may_miss_end = places_.front().is_done && (place.is_spare || child.joined < 0);
     if (fault_.empty() && !may_miss_end) {
       fault_ = child.name + " ended with code " + std::to_string(code) + ": " + place.cause;
     }
@@ -209,6 +196,9 @@ void JobWorld::NoteGeneration() {
   if (events.size() == num_events_) return;
   num_events_ = events.size();
   const std::int64_t step = events.back().step;
+  const bool was_reduced = std::exchange(is_reduced_, !events.back().layout.empty());
+  if (is_reduced_) ++reduced_;
+  if (was_reduced && !is_reduced_) ++whole_again_;
   lost_steps_ = std::max(lost_steps_, complete_ - step);
   complete_ = step;
   for (const FoundCheckpoint& checkpoint : AllCheckpoints(job_.into)) {
@@ -263,7 +253,10 @@ WorldEnd JobWorld::Run(const std::function<void(JobWorld&)>& plan) {
   end.took = done_at_ < 0 ? kernel_.now() : done_at_;
   end.switches = kernel_.num_switches();
   end.starts = starts_;
+  end.lost_processes = lost_processes_;
   end.lost_steps = lost_steps_;
+  end.reduced = reduced_;
+  end.whole_again = whole_again_;
   end.faults = faults_;
   ReadLosses(end);
   return end;
@@ -291,7 +284,8 @@ std::string Packed(const WorldEnd& end) {
   std::ostringstream text;
   text.precision(17);
   text << end.digest << ' ' << end.took << ' ' << end.switches << ' ' << end.starts << ' '
-       << end.lost_steps << ' ' << end.losses.size();
+       << end.lost_processes << ' ' << end.lost_steps << ' ' << end.reduced << ' '
+       << end.whole_again << ' ' << end.losses.size();
   for (const double loss : end.losses) text << ' ' << loss;
   text << '\n' << end.faults << '\n' << end.fault;
   return text.str();
@@ -301,7 +295,8 @@ WorldEnd Unpacked(const std::string& packed) {
   WorldEnd end;
   std::istringstream text(packed);
   std::size_t count = 0;
-  text >> end.digest >> end.took >> end.switches >> end.starts >> end.lost_steps >> count;
+  text >> end.digest >> end.took >> end.switches >> end.starts >> end.lost_processes >>
+      end.lost_steps >> end.reduced >> end.whole_again >> count;
   end.losses.resize(count);
   for (double& loss : end.losses) text >> loss;
   text.ignore();

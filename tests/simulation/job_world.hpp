@@ -31,7 +31,10 @@ struct WorldEnd {
   SimTime took = 0;             ///< until process 0 ended
   std::int64_t switches = 0;    ///< from one thread to another
   int starts = 0;               ///< of processes
+  int lost_processes = 0;       ///< that ended before the job was done
   std::int64_t lost_steps = 0;  ///< complete ones that were repeated, at most by one generation
+  int reduced = 0;              ///< generations that went on without some processes
+  int whole_again = 0;          ///< and then with all
   std::string faults;           ///< what was done to it, for people
 };
 
@@ -75,7 +78,6 @@ class JobWorld {
     std::string cause = {};
     bool is_spare = false;
     bool is_removed = false;
-    bool is_disturbed = false;  ///< something has happened to it
     bool is_done = false;
     SimTime dark_until = 0;  ///< without power
   };
@@ -83,7 +85,6 @@ class JobWorld {
   void Start(std::size_t place, std::int64_t generation);
   void Ended(SimProcess* process);
   void Note(Place& place, const std::string& bytes);
-  Place& Disturb(int place);
   /// Looks now and then how many steps are complete.
   void CountSteps();
   /// Process 0 has joined a generation, and the state that it goes on from is known.
@@ -98,12 +99,16 @@ class JobWorld {
   std::string fault_;
   std::string faults_;
   int starts_ = 0;
+  int lost_processes_ = 0;
   bool has_met_ = false;  ///< the job, for the first time
   SimTime done_at_ = -1;
   std::int64_t complete_ = 0;  ///< steps of this generation
   std::uintmax_t metrics_bytes_ = 0;
   std::size_t num_events_ = 0;  ///< that were noted in the run directory
   std::int64_t lost_steps_ = 0;
+  int reduced_ = 0;
+  int whole_again_ = 0;
+  bool is_reduced_ = false;
 
   friend bool TakesOutput(int descriptor, std::string_view bytes);
 };

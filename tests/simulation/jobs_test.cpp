@@ -84,6 +84,32 @@ TEST_CASE("a process that comes back when its place is taken waits as a spare", 
   CHECK(end.starts == 4);  // nothing was started again
 }
 
+TEST_CASE("a job goes on without a machine, and with it again", "[simulation]") {
+  Worlds worlds;
+  const WorldEnd end = worlds.Run(1, WorldKind::kElastic, [](JobWorld& world) {
+    world.At(Ms(1000), "cut the power of n2", [&world] { world.CutPower(2, Ms(4500)); });
+  });
+  CHECK(end.fault == "");
+  CHECK(end.losses.size() == 6);
+  CHECK(end.reduced == 1);
+  CHECK(end.whole_again == 1);
+}
+
+TEST_CASE("a process 0 that is lost while machines are away finds out again who is there",
+          "[simulation]") {
+  Worlds worlds;
+  const WorldEnd end = worlds.Run(1, WorldKind::kElastic, [](JobWorld& world) {
+    for (const int place : {1, 3}) {
+      world.At(Ms(1000), "remove", [&world, place] { world.Remove(place); });
+    }
+    world.At(Ms(6000), "kill n0", [&world] { world.Kill(0); });
+  });
+  CHECK(end.fault == "");
+  CHECK(end.losses.size() == 6);
+  CHECK(end.reduced == 2);
+  CHECK(end.whole_again == 0);
+}
+
 TEST_CASE("a process 0 that is lost when all steps are done has nothing to wait for",
           "[simulation]") {
   Worlds worlds;

@@ -4,7 +4,7 @@
     cmake -S . -B build/coverage -G Ninja -DCMAKE_CXX_FLAGS="--coverage -fprofile-abs-path" \\
         -DCMAKE_EXE_LINKER_FLAGS=-Wl,-u,__gcov_dump
     ninja -C build/coverage test_simulation
-    TROUPE_SEEDS=400 build/coverage/tests/test_simulation "[.seeds]"
+    TROUPE_SEEDS=480 build/coverage/tests/test_simulation "[.seeds]"
     tests/simulation/share.py build/coverage
 """
 import collections
@@ -19,7 +19,7 @@ PARTS = [
     ("TLS", r"cluster/tls"),
     ("join", r"cluster/(join|acceptor|dialer|handshake|hello|latecomers|mesh|places|sealed|spare)"),
     ("watch", r"cluster/(watch|pulse|silence|heartbeat|tcp_progress|own_connections)"),
-    ("generations", r"app/(generations|held_state|run_among_processes)"),
+    ("generations", r"app/(generations|held_state|run_among_processes)|plan/reduced_job"),
     ("Director", r"actors/(director|checkpoint_course|mirror_course|job_course)"),
     ("Nodes", r"actors/(node_|files_elsewhere|connections|job_builder|spawn_actors)"),
     ("devices, stages, leaders, updates",

@@ -18,8 +18,9 @@ enum class WorldKind {
   kPipeline,  ///< one module in stages; checkpoints are written while all wait
   kSpare,     ///< as kMirrors; a machine is lost for good, and a spare waits
   kWide,      ///< four machines; every second state, in the memory of two peers
+  kElastic,   ///< a machine is lost for long or for good; the others go on without it
 };
-inline constexpr int kNumWorldKinds = 5;
+inline constexpr int kNumWorldKinds = 6;
 WorldKind KindOf(std::uint64_t seed);
 
 /// Draws what happens to a job.
