@@ -272,7 +272,8 @@ Node::behavior_type RunNode(NodePointer self, NodeConfig config) {
       [self, &s](const EndActors& end) -> caf::result<ActorsEnded> {
         LetOthersLeave(self);
         s.actors_ended = self->make_response_promise<ActorsEnded>();
-        if (s.result.failure.empty()) s.result.failure = end.failure;
+        // If the job is done, a process that this one has lost meanwhile has only left before it.
+        if (s.result.failure.empty() || end.failure.empty()) s.result.failure = end.failure;
         StopAll(self);
         return s.actors_ended;
       },
