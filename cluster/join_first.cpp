@@ -103,8 +103,8 @@ class First {
   std::int64_t Generation() const;
   /// Gives places of processes that have been absent for long to spares.
   void PlaceSpares(const std::vector<ProcessId>& absent, Deadline now);
-  /// Returns the spare that had this place before, else one that can go back to no place of its own.
-  /// Returns the end if there is none.
+  /// Returns the spare that had this place before. Without one, a spare whose own place is not absent.
+  /// Returns the end if there is neither.
   std::list<Guest>::iterator SpareFor(ProcessId process, const std::vector<ProcessId>& absent);
   bool WasAway(ProcessId process) const;
   /// Whether the processes that have joined are enough.

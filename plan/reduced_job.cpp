@@ -90,7 +90,8 @@ std::vector<std::int64_t> LeastSizes(const std::vector<Pool>& pools, const Share
   return least;
 }
 
-/// Gives each pool, the sink's first, what is left of `ranks`.
+/// Returns larger `sizes` that use more of `ranks`. The pool with the sink grows first, then the others
+/// in their order.
 std::vector<std::int64_t> Enlarged(const std::vector<Pool>& pools, std::int64_t ranks,
                                    std::vector<std::int64_t> sizes) {
   std::int64_t left = ranks - Sum(sizes);

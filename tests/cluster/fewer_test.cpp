@@ -53,7 +53,7 @@ TEST_CASE("a job meets without a process that does not come, and the others keep
   CheckMesh(by_process);
 }
 
-TEST_CASE("a process that comes after all is told that the job goes on without it") {
+TEST_CASE("a process that comes too late learns that the job goes on without it") {
   Meeting meeting(3);
   meeting.Start(0, Elastic(2s));
   meeting.Start(2, Elastic(2s));
