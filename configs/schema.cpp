@@ -35,8 +35,7 @@ static std::vector<KeySpec> KindKeys() {
 }
 
 static bool StatesOverride(const Target& target) {
-  const OptimizerOverride& own = OverrideIn(target);
-  return own.learning_rate || own.min_learning_rate || own.weight_decay;
+  return OverrideIn(target) != OptimizerOverride{};
 }
 
 std::span<const TableSpec> Tables() {

@@ -335,6 +335,16 @@ TEST_CASE("strings of every kind survive the resolved text") {
   CHECK(LoadConfig(folder.Write("r.toml", loaded.resolved_toml)).config == loaded.config);
 }
 
+TEST_CASE("every value that a module has over another table survives the resolved text") {
+  const Folder folder;
+  for (const std::string value : {"shard=\"none\"", "instances=1", "weight_decay=0.5"}) {
+    const LoadedConfig loaded = LoadConfig(
+        "configs/shapes.toml", {"optimizer.shard=data", "modules.language.optimizer." + value});
+    INFO(loaded.resolved_toml);
+    CHECK(LoadConfig(folder.Write("r.toml", loaded.resolved_toml)).config == loaded.config);
+  }
+}
+
 TEST_CASE("all mistakes are reported at once, sorted by place") {
   const auto errors =
       ErrorsOf(kExample, {"run.steps=0", "run.seed=-1", "modules.vision.heads=true"});
