@@ -80,6 +80,7 @@ class TrainWork : public Work {
   std::string OpenRunDirectory(const std::string& into) override {
     const RunConfig& run = plan_->config().run;
     directory_.emplace(run, resolved_toml_, into);
+    goes_on_ = !into.empty();
     is_new_ = is_new_ || directory_->is_new();
     Begin(directory_->checkpoint().empty() ? start_ : directory_->checkpoint());
     if (run.epochs && !directory_->checkpoint().empty()) {
@@ -137,7 +138,10 @@ class TrainWork : public Work {
   }
 
   void Announce() override {
-    if (std::exchange(announced_, true)) return AnnounceAgain();
+    if (std::exchange(announced_, true)) {
+      std::cout << Beginning() << "\n\n" << std::flush;
+      return;
+    }
     std::cout << VersionText() << '\n' << LayoutTable(*plan_);
     if (llava_) PrintEpochs(*llava_, training_->config(), begin_);
     if (plan_->config().log.tensorboard) std::cout << UtilisationText(plan_->config()) << '\n';
@@ -145,10 +149,8 @@ class TrainWork : public Work {
     if (!plan_->config().checkpoint.periodic()) {
       std::cout << "no checkpoints: a crash loses the run " << kNotPeriodic << '\n';
     }
-    if (!resume_.folder.empty()) {
-      std::cout << "resuming after step " << begin_.step << ", from " << checkpoint_ << '\n';
-      if (data_anew_) std::cout << "other data, or another order: from their beginning\n";
-    }
+    if (goes_on_ || !resume_.folder.empty()) std::cout << Beginning() << '\n';
+    if (data_anew_) std::cout << "other data, or another order: from their beginning\n";
     std::cout << '\n' << std::flush;
   }
 
@@ -195,15 +197,13 @@ class TrainWork : public Work {
  private:
   std::string Command() const override { return "train"; }
 
-  /// Where the next generation begins.
-  void AnnounceAgain() const {
-    std::cout << (resume_.folder.empty()
-                      ? std::string("beginning again: there is no checkpoint ") +
-                            (plan_->config().checkpoint.periodic() ? "yet" : kNotPeriodic)
-                      : "resuming after step " + std::to_string(begin_.step) + ", from " +
-                            checkpoint_)
-              << "\n\n"
-              << std::flush;
+  /// Where a job that goes on begins.
+  std::string Beginning() const {
+    if (!resume_.folder.empty()) {
+      return "resuming after step " + std::to_string(begin_.step) + ", from " + checkpoint_;
+    }
+    return std::string("beginning again: there is no checkpoint ") +
+           (plan_->config().checkpoint.periodic() ? "yet" : kNotPeriodic);
   }
 
   /// Makes the run go on from a checkpoint; "": from the beginning.
@@ -305,7 +305,8 @@ class TrainWork : public Work {
   std::string digest_;  ///< TrainDigest
   bool data_anew_ = false;
   bool announced_ = false;
-  bool is_new_ = false;  ///< this process made the run directory
+  bool goes_on_ = false;  ///< in a run directory that was there
+  bool is_new_ = false;   ///< this process made the run directory
   std::optional<RunDirectory> directory_;
   /// Step of the newest complete checkpoint; 0 if there is none.
   const std::shared_ptr<std::atomic<std::int64_t>> saved_steps_ =

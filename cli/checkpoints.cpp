@@ -162,6 +162,10 @@ struct KindDifference {
 int CompareCheckpoints(const std::string& before, const std::string& after) {
   SavedState a(NewestAt(before));
   SavedState b(NewestAt(after));
+  for (const SavedState* saved : {&a, &b}) {
+    const auto fault = FirstFault(saved->folder(), saved->manifest());
+    if (fault) throw std::runtime_error(*fault);
+  }
   std::map<std::string, KindDifference> kinds;
   std::vector<std::string> others;
   for (const auto& [name, tensor] : a.manifest().tensors) {

@@ -47,6 +47,7 @@ TEST_CASE(
   CHECK(weights.Find("vision_to_language.linear_1.weight") != nullptr);
   const std::string checkpoint = run + "/checkpoints/step-00000002";
   CHECK(RunTroupe({"ckpt", "inspect", checkpoint}).exit_code == 0);
+  CHECK(RunTroupe({"ckpt", "diff", checkpoint, checkpoint}).exit_code == 0);
 
   REQUIRE(RunTroupe({"export", checkpoint, "--out", folder / "from_checkpoint"}).exit_code == 0);
   const SafetensorsReader before(out + "/model.safetensors");
@@ -67,6 +68,10 @@ TEST_CASE(
   REQUIRE(RunTroupe({"train", "--resume", run}).exit_code == 0);
   const bool same = BytesOf(run + "/weights.safetensors") == whole;
   CHECK(same);
+  std::filesystem::remove(checkpoint + "/language.s0-dp0-cp0-tp0.safetensors");
+  const Outcome damaged = RunTroupe({"ckpt", "diff", checkpoint, checkpoint});
+  CHECK(damaged.exit_code == 1);
+  CHECK_THAT(damaged.err, Contains("language.s0-dp0-cp0-tp0.safetensors: not there, expected "));
 }
 
 TEST_CASE("a configuration is written for a folder, and trains", "[cli]") {
