@@ -175,7 +175,8 @@ int pthread_create(pthread_t* thread, const pthread_attr_t* attributes, void* (*
   const OutsideOfWorld outside;
   SimThread* const made = World().NewThread(here->process);
   auto* const started = new Started{made, run, argument, 0};
-  const int result = troupe::testing::RealPthreadCreate(thread, RunThread, started);
+  made->stack = troupe::testing::TakeStack();
+  const int result = troupe::testing::RealPthreadCreate(thread, made->stack, RunThread, started);
   if (result != 0) std::abort();
   made->real = *thread;
   return 0;
@@ -183,11 +184,15 @@ int pthread_create(pthread_t* thread, const pthread_attr_t* attributes, void* (*
 
 int pthread_join(pthread_t thread, void** result) {
   TROUPE_REAL(pthread_join);
-  if (Here() != nullptr) {
-    SimThread* const joined = World().Find(thread);
-    if (joined != nullptr) World().Wait([joined] { return joined->ended; });
-  }
-  return real(thread, result);
+  if (Here() == nullptr) return real(thread, result);
+  SimThread* const joined = World().Find(thread);
+  if (joined == nullptr) return real(thread, result);
+  World().Wait([joined] { return joined->ended; });
+  const int error = real(thread, result);
+  const OutsideOfWorld outside;
+  troupe::testing::GiveStack(joined->stack);
+  joined->real = {};
+  return error;
 }
 
 int pthread_mutex_lock(pthread_mutex_t* mutex) {
@@ -258,7 +263,8 @@ int pthread_rwlock_unlock(pthread_rwlock_t* lock) {
 int pthread_once(pthread_once_t* once, void (*run)()) {
   TROUPE_REAL(pthread_once);
   if (Here() == nullptr) return real(once, run);
-  World().Wait([once] { return !Beginning().contains(once); });
+  // It is called often, so it must not give up the thread where nothing is to wait for.
+  if (Beginning().contains(once)) World().Wait([once] { return !Beginning().contains(once); });
   if (*once == kOnceDone) return 0;
   Beginning().insert(once);
   try {
@@ -405,8 +411,11 @@ int rename(const char* from, const char* to) noexcept {
 
 int mkdir(const char* path, mode_t mode) noexcept {
   static const auto real = troupe::testing::Real<int(const char*, mode_t)>("mkdir");
-  if (Here() != nullptr) World().BeforeCall("mkdir");
-  return real(path, mode);
+  if (Here() == nullptr) return real(path, mode);
+  World().BeforeCall("mkdir");
+  if (!World().is_disk_full || access(path, F_OK) == 0) return real(path, mode);
+  errno = ENOSPC;
+  return -1;
 }
 
 int unlink(const char* path) noexcept {

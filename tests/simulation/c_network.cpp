@@ -141,6 +141,13 @@ int Accepted(int descriptor, sockaddr* address, socklen_t* length, int flags) {
   return Opened(connection, (flags & SOCK_NONBLOCK) == 0);
 }
 
+/// Whether a file takes no more bytes because the disk is full. Sets errno then.
+bool IsRefused(int descriptor) {
+  if (!World().is_disk_full || descriptor <= STDERR_FILENO) return false;
+  errno = ENOSPC;
+  return true;
+}
+
 }  // namespace
 
 extern "C" {
@@ -331,13 +338,16 @@ ssize_t write(int descriptor, const void* bytes, size_t size) {
   const auto endpoint = EndpointOf(descriptor);
   if (endpoint) return WriteTo(*endpoint, bytes, size);
   World().BeforeCall("write");
-  return real(descriptor, bytes, size);
+  return IsRefused(descriptor) ? -1 : real(descriptor, bytes, size);
 }
 
 ssize_t pwrite(int descriptor, const void* bytes, size_t size, off_t offset) {
   static const auto real = Real<ssize_t(int, const void*, size_t, off_t)>("pwrite");
-  if (Here() != nullptr && Here()->process != nullptr) World().BeforeCall("pwrite");
-  return real(descriptor, bytes, size, offset);
+  if (Here() == nullptr || Here()->process == nullptr) {
+    return real(descriptor, bytes, size, offset);
+  }
+  World().BeforeCall("pwrite");
+  return IsRefused(descriptor) ? -1 : real(descriptor, bytes, size, offset);
 }
 
 ssize_t send(int descriptor, const void* bytes, size_t size, int flags) {
@@ -359,15 +369,18 @@ ssize_t sendmsg(int descriptor, const msghdr* message, int flags) {
 int poll(pollfd* entries, nfds_t count, int milliseconds) {
   static const auto real = Real<int(pollfd*, nfds_t, int)>("poll");
   if (Here() == nullptr) return real(entries, count, milliseconds);
-  const auto look = [entries, count] {
+  std::vector<std::shared_ptr<Endpoint>> endpoints;
+  for (nfds_t i = 0; i < count; ++i) {
+    entries[i].revents = 0;
+    endpoints.push_back(entries[i].fd < 0 ? nullptr : Network::Current().Find(entries[i].fd));
+  }
+  const auto look = [&endpoints, entries] {
     int found = 0;
-    for (nfds_t i = 0; i < count; ++i) {
+    for (std::size_t i = 0; i < endpoints.size(); ++i) {
+      if (!endpoints[i]) continue;
       pollfd& entry = entries[i];
-      entry.revents = 0;
-      if (entry.fd < 0) continue;
-      const auto endpoint = Network::Current().Find(entry.fd);
-      if (!endpoint) continue;
-      entry.revents = static_cast<short>(endpoint->Events() & (entry.events | POLLHUP | POLLERR));
+      entry.revents =
+          static_cast<short>(endpoints[i]->Events() & (entry.events | POLLHUP | POLLERR));
       if (entry.revents != 0) ++found;
     }
     return found;

@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <fcntl.h>
 #include <filesystem>
+#include <iomanip>
 #include <iostream>
 #include <sched.h>
 #include <sstream>
@@ -115,6 +116,12 @@ void JobWorld::Stop(int place, SimTime length) {
   if (process != nullptr) process->stopped_until = kernel_.now() + length;
 }
 
+void JobWorld::FillDisk(SimTime length) {
+  may_fail_ = true;
+  kernel_.is_disk_full = true;
+  kernel_.At(kernel_.now() + length, [this] { kernel_.is_disk_full = false; });
+}
+
 void JobWorld::Start(std::size_t index, std::int64_t generation) {
   Place& place = places_[index];
   ClusterArguments arguments;
@@ -148,13 +155,14 @@ void JobWorld::Ended(SimProcess* process) {
   network_.CloseAll(process);
   const auto found = std::ranges::find(places_, process, &Place::process);
   if (found == places_.end() || found->is_done) return;
+  const auto index = static_cast<std::size_t>(found - places_.begin());
   Place& place = *found;
   LaunchedChild& child = place.child;
   const int code = process->exit_code < 0 ? static_cast<int>(kExitLost) : process->exit_code;
   if (code != kExitDone) ++lost_processes_;
   if (code == kExitDone || place.is_removed) {
     place.is_done = true;
-    if (child.leads) done_at_ = kernel_.now();
+    if (child.leads) NoteEnd();
     return;
   }
   const bool again = code == kExitLost && !child.reported && !place.is_spare &&
@@ -162,16 +170,19 @@ void JobWorld::Ended(SimProcess* process) {
   if (!again) {
     place.is_done = true;
     // Who is started again too late cannot learn that the job is done. Nor can a spare that was not
-    // connected then.
-    const bool may_miss_end = places_.front().is_done && (place.is_spare || child.joined < 0);
-    if (fault_.empty() && !may_miss_end) {
+    // connected then, or a process that was cut off for longer than process 0 stays.
+    const bool may_miss_end = index > 0 && places_.front().is_done &&
+                              (place.is_spare || child.joined < 0 || place.is_cut_off);
+    if (may_fail_ && !may_miss_end) {
+      has_failed_ = true;
+      if (child.leads) NoteEnd();
+    } else if (fault_.empty() && !may_miss_end) {
       fault_ = child.name + " ended with code " + std::to_string(code) + ": " + place.cause;
     }
     return;
   }
   ++child.times;
   const std::int64_t next = child.next_generation();
-  const auto index = static_cast<std::size_t>(found - places_.begin());
   const SimTime begin = std::max(kernel_.now(), place.dark_until) + kLeastStart +
                         kernel_.Draw(kMostStart - kLeastStart);
   kernel_.At(begin, [this, index, next] {
@@ -179,7 +190,17 @@ void JobWorld::Ended(SimProcess* process) {
   });
 }
 
+void JobWorld::NoteEnd() {
+  done_at_ = kernel_.now();
+  const Machine* const first = MachineOf(0);
+  for (Place& place : places_) {
+    place.is_cut_off = network_.IsCut(first, place.machine) || network_.IsCut(place.machine, first);
+  }
+}
+
 void JobWorld::CountSteps() {
+  kernel_.After(Ms(10), [this] { CountSteps(); });
+  if (kernel_.num_changes() == std::exchange(num_changes_, kernel_.num_changes())) return;
   std::error_code absent;
   const std::uintmax_t bytes = std::filesystem::file_size(job_.into + "/metrics.jsonl", absent);
   if (!absent && bytes > metrics_bytes_) {
@@ -188,7 +209,6 @@ void JobWorld::CountSteps() {
     if (losses != metrics.end()) complete_ = std::max(complete_, losses->second.back().first);
   }
   if (!absent) metrics_bytes_ = bytes;
-  kernel_.After(Ms(10), [this] { CountSteps(); });
 }
 
 void JobWorld::NoteGeneration() {
@@ -245,6 +265,7 @@ WorldEnd JobWorld::Run(const std::function<void(JobWorld&)>& plan) {
     kernel_.At(kernel_.Draw(kMostStart), [this, i] { Start(i, 0); });
   }
   plan(*this);
+  num_events_ = EventsOf(job_.into).size();  // of a job that failed before
   CountSteps();
   const std::string stuck = kernel_.Run([this] { return IsDone(); }, job_.limit);
   WorldEnd end;
@@ -258,6 +279,10 @@ WorldEnd JobWorld::Run(const std::function<void(JobWorld&)>& plan) {
   end.reduced = reduced_;
   end.whole_again = whole_again_;
   end.faults = faults_;
+  end.has_failed = has_failed_;
+  for (const Place& place : places_) {
+    if (end.cause.empty()) end.cause = place.cause;
+  }
   ReadLosses(end);
   return end;
 }
@@ -285,9 +310,9 @@ std::string Packed(const WorldEnd& end) {
   text.precision(17);
   text << end.digest << ' ' << end.took << ' ' << end.switches << ' ' << end.starts << ' '
        << end.lost_processes << ' ' << end.lost_steps << ' ' << end.reduced << ' '
-       << end.whole_again << ' ' << end.losses.size();
+       << end.whole_again << ' ' << end.has_failed << ' ' << end.losses.size();
   for (const double loss : end.losses) text << ' ' << loss;
-  text << '\n' << end.faults << '\n' << end.fault;
+  text << '\n' << end.faults << '\n' << std::quoted(end.cause) << end.fault;
   return text.str();
 }
 
@@ -296,11 +321,12 @@ WorldEnd Unpacked(const std::string& packed) {
   std::istringstream text(packed);
   std::size_t count = 0;
   text >> end.digest >> end.took >> end.switches >> end.starts >> end.lost_processes >>
-      end.lost_steps >> end.reduced >> end.whole_again >> count;
+      end.lost_steps >> end.reduced >> end.whole_again >> end.has_failed >> count;
   end.losses.resize(count);
   for (double& loss : end.losses) text >> loss;
   text.ignore();
   std::getline(text, end.faults);
+  text >> std::quoted(end.cause);
   std::getline(text, end.fault, '\0');
   return end;
 }

@@ -35,6 +35,8 @@ struct WorldEnd {
   std::int64_t lost_steps = 0;  ///< complete ones that were repeated, at most by one generation
   int reduced = 0;              ///< generations that went on without some processes
   int whole_again = 0;          ///< and then with all
+  bool has_failed = false;      ///< the job, after a disk was full
+  std::string cause;            ///< then: what it printed
   std::string faults;           ///< what was done to it, for people
 };
 
@@ -68,6 +70,8 @@ class JobWorld {
   void DieAfter(int place, std::int64_t calls);
   /// None of its threads runs for a while.
   void Stop(int place, SimTime length);
+  /// The disk takes nothing for a while. The job may fail; then all its processes must end.
+  void FillDisk(SimTime length);
 
  private:
   struct Place {
@@ -79,12 +83,15 @@ class JobWorld {
     bool is_spare = false;
     bool is_removed = false;
     bool is_done = false;
-    SimTime dark_until = 0;  ///< without power
+    bool is_cut_off = false;  ///< from process 0, when that ended
+    SimTime dark_until = 0;   ///< without power
   };
 
   void Start(std::size_t place, std::int64_t generation);
   void Ended(SimProcess* process);
   void Note(Place& place, const std::string& bytes);
+  /// Process 0 has ended for the last time.
+  void NoteEnd();
   /// Looks now and then how many steps are complete.
   void CountSteps();
   /// Process 0 has joined a generation, and the state that it goes on from is known.
@@ -101,8 +108,11 @@ class JobWorld {
   int starts_ = 0;
   int lost_processes_ = 0;
   bool has_met_ = false;  ///< the job, for the first time
+  bool may_fail_ = false;
+  bool has_failed_ = false;
   SimTime done_at_ = -1;
-  std::int64_t complete_ = 0;  ///< steps of this generation
+  std::int64_t complete_ = 0;     ///< steps of this generation
+  std::int64_t num_changes_ = 0;  ///< when the steps were counted last
   std::uintmax_t metrics_bytes_ = 0;
   std::size_t num_events_ = 0;  ///< that were noted in the run directory
   std::int64_t lost_steps_ = 0;

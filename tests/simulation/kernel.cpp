@@ -71,7 +71,10 @@ SimProcess* Kernel::Start(const std::string& name, Machine* machine, std::functi
     return nullptr;
   };
   pthread_t real{};
-  if (RealPthreadCreate(&real, run, first) != 0) throw std::runtime_error("no thread");
+  first->thread->stack = TakeStack();
+  if (RealPthreadCreate(&real, first->thread->stack, run, first) != 0) {
+    throw std::runtime_error("no thread");
+  }
   first->thread->real = real;
   return process;
 }
@@ -227,6 +230,7 @@ void Kernel::MayYield() {
 }
 
 void Kernel::BeforeCall(const char* name) {
+  ++num_changes_;
   SimProcess* const process = current->process;
   if (process->calls++ != process->dies_at) return;
   Note(std::string("dies before ") + name);

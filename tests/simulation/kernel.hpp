@@ -56,6 +56,7 @@ struct SimThread {
   bool timed_out = false;
   bool ended = false;
   std::atomic<int> baton = 0;  ///< 1: it may run
+  void* stack = nullptr;
   pthread_t real{};
 };
 
@@ -92,6 +93,8 @@ class Kernel {
   /// Of all events so far.
   std::uint64_t digest() const { return digest_; }
   std::int64_t num_switches() const { return num_switches_; }
+  /// The number of calls by which processes have changed anything outside of them.
+  std::int64_t num_changes() const { return num_changes_; }
 
   // For the functions of the C library.
 
@@ -119,6 +122,7 @@ class Kernel {
 
   /// Called when a process ends.
   std::function<void(SimProcess*)> ended = nullptr;
+  bool is_disk_full = false;  ///< the one that all machines share
 
  private:
   SimThread* Choose();
@@ -137,6 +141,7 @@ class Kernel {
   std::multimap<SimTime, std::function<void()>> events_;
   std::uint64_t digest_ = 1469598103934665603ULL;
   std::int64_t num_switches_ = 0;
+  std::int64_t num_changes_ = 0;
 };
 
 /// While it lives, calls of the C library by this thread mean the real ones.

@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <sys/mman.h>
+#include <vector>
 
 extern "C" {
 // The allocator of the C library.
@@ -44,6 +45,7 @@ thread_local bool has_left = false;
 std::uintptr_t next_block = kBegin;
 std::uintptr_t next_stack = kStacks;
 std::array<FreeBlock*, 40> free_blocks{};
+std::vector<void*> free_stacks;
 
 bool IsOurs(const void* memory) {
   const auto address = reinterpret_cast<std::uintptr_t>(memory);
@@ -95,12 +97,19 @@ void UseFreshMemory() {
 
 void LeaveMemory() { has_left = true; }
 
-void* NewStack(std::size_t num_bytes) {
+void* TakeStack() {
+  if (!free_stacks.empty()) {
+    void* const stack = free_stacks.back();
+    free_stacks.pop_back();
+    return stack;
+  }
   const std::uintptr_t stack = next_stack;
-  next_stack += num_bytes;
+  next_stack += kStackBytes;
   if (next_stack > kEnd) std::abort();
   return reinterpret_cast<void*>(stack);
 }
+
+void GiveStack(void* stack) { free_stacks.push_back(stack); }
 
 }  // namespace troupe::testing
 

@@ -12,7 +12,10 @@ void UseFreshMemory();
 /// From now on this thread releases nothing: it ends, and another one runs.
 void LeaveMemory();
 
-/// Returns memory for the stack of a thread.
-void* NewStack(std::size_t num_bytes);
+inline constexpr std::size_t kStackBytes = std::size_t{512} << 10;
+/// Returns the memory for the stack of a thread.
+void* TakeStack();
+/// Takes it back when the thread has ended and was joined. Fresh memory costs most of the time of a start.
+void GiveStack(void* stack);
 
 }  // namespace troupe::testing

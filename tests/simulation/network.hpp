@@ -188,6 +188,9 @@ class Network {
 
   /// From now on nothing gets from one machine to another; what is under way waits.
   void Cut(const Machine* from, const Machine* to);
+  bool IsCut(const Machine* from, const Machine* to) const {
+    return cut_.contains({from->number, to->number});
+  }
   void Mend(const Machine* from, const Machine* to);
   /// Drops what waits on the paths from and to a machine.
   void Discard(const Machine* machine);

@@ -35,13 +35,12 @@ inline int RealClose(int descriptor) {
   static const auto real = Real<int(int)>("close");
   return real(descriptor);
 }
-/// With a stack from the memory of the world.
-inline int RealPthreadCreate(pthread_t* thread, void* (*run)(void*), void* argument) {
+/// With a stack of kStackBytes from the memory of the world.
+inline int RealPthreadCreate(pthread_t* thread, void* stack, void* (*run)(void*), void* argument) {
   static const auto real = Real<decltype(pthread_create)>("pthread_create");
-  constexpr std::size_t kStackBytes = std::size_t{512} << 10;
   pthread_attr_t attributes;
   pthread_attr_init(&attributes);
-  pthread_attr_setstack(&attributes, NewStack(kStackBytes), kStackBytes);
+  pthread_attr_setstack(&attributes, stack, kStackBytes);
   const int result = real(thread, &attributes, run, argument);
   pthread_attr_destroy(&attributes);
   return result;

@@ -1,8 +1,10 @@
 #include "tests/simulation/worlds.hpp"
 
 #include <algorithm>
+#include <cerrno>
 #include <cmath>
 #include <cstdlib>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <stdexcept>
@@ -114,6 +116,7 @@ std::int64_t MostLostSteps(WorldKind kind) {
     case WorldKind::kWide:
       return 2;
     case WorldKind::kDisk:
+    case WorldKind::kFullDisk:
     case WorldKind::kPipeline:
       return static_cast<std::int64_t>(kSteps);
   }
@@ -124,6 +127,7 @@ std::string ConfigOf(WorldKind kind) {
   const std::string common = kCommon + Cluster(kind);
   switch (kind) {
     case WorldKind::kDisk:
+    case WorldKind::kFullDisk:
       return common + Vision("3.0", "5.0") + kLanguage + "[checkpoint]\nevery = 2\nkeep = 2\n";
     case WorldKind::kMirrors:
     case WorldKind::kSpare:
@@ -228,7 +232,13 @@ void DrawFaults(JobWorld& world, WorldKind kind) {
   const bool is_elastic = kind == WorldKind::kElastic;
   if (is_elastic) LoseMachine(world, num_places);
   if (is_elastic && kernel.Draw(4) == 0) LoseMachine(world, num_places);
-  const std::int64_t count = (has_spare || is_elastic ? 0 : 1) + kernel.Draw(3);
+  const bool is_full = kind == WorldKind::kFullDisk;
+  if (is_full) {
+    const SimTime length = Ms(1) + kernel.Draw(Ms(400));
+    world.At(kernel.Draw(kTimeOfFaults), "fill the disk for " + Milliseconds(length),
+             [&world, length] { world.FillDisk(length); });
+  }
+  const std::int64_t count = (has_spare || is_elastic || is_full ? 0 : 1) + kernel.Draw(3);
   const SimTime first = kernel.Draw(kTimeOfFaults);
   for (std::int64_t i = 0; i < count; ++i) {
     // Later faults may meet the recovery from the first one.
@@ -255,6 +265,13 @@ Worlds::~Worlds() {
 
 WorldEnd Worlds::Run(std::uint64_t seed, WorldKind kind,
                      const std::function<void(JobWorld&)>& plan) {
+  WorldEnd end = RunOn(seed, kind, plan);
+  std::filesystem::remove_all(Path("run"));
+  return end;
+}
+
+WorldEnd Worlds::RunOn(std::uint64_t seed, WorldKind kind,
+                       const std::function<void(JobWorld&)>& plan) {
   WorldJob job;
   job.config = Path(std::to_string(static_cast<int>(kind)) + ".toml");
   if (!std::filesystem::exists(job.config)) std::ofstream(job.config) << ConfigOf(kind);
@@ -262,9 +279,19 @@ WorldEnd Worlds::Run(std::uint64_t seed, WorldKind kind,
   job.into = Path("run");
   job.num_processes = NumMachines(kind);
   if (kind == WorldKind::kSpare) job.num_spares = 1;
-  WorldEnd end = InOwnProcess([&] { return JobWorld(job, seed).Run(plan); });
-  std::filesystem::remove_all(job.into);
-  return end;
+  return InOwnProcess([&] { return JobWorld(job, seed).Run(plan); });
+}
+
+void Worlds::GoOnWithSpace(std::uint64_t seed, WorldKind kind, WorldEnd& failed) {
+  if (failed.cause.find(std::strerror(ENOSPC)) == std::string::npos) {
+    failed.fault = "the job failed: " + failed.cause;
+    return;
+  }
+  const WorldEnd end = RunOn(seed, kind, [](JobWorld&) {});
+  failed.fault = end.fault;
+  failed.losses = end.losses;
+  failed.digest ^= end.digest;
+  failed.starts += end.starts;
 }
 
 WorldEnd Worlds::RunSeed(std::uint64_t seed) {
@@ -277,7 +304,9 @@ WorldEnd Worlds::RunSeed(std::uint64_t seed) {
       throw std::runtime_error("the undisturbed job: " + undisturbed.fault);
     }
   }
-  WorldEnd end = Run(seed, kind, [kind](JobWorld& world) { DrawFaults(world, kind); });
+  WorldEnd end = RunOn(seed, kind, [kind](JobWorld& world) { DrawFaults(world, kind); });
+  if (end.fault.empty() && end.has_failed) GoOnWithSpace(seed, kind, end);
+  std::filesystem::remove_all(Path("run"));
   if (end.fault.empty() && !AreLosses(end.losses, losses, kind)) {
     end.fault =
         end.losses.size() == losses.size()

@@ -19,8 +19,9 @@ enum class WorldKind {
   kSpare,     ///< as kMirrors; a machine is lost for good, and a spare waits
   kWide,      ///< four machines; every second state, in the memory of two peers
   kElastic,   ///< a machine is lost for long or for good; the others go on without it
+  kFullDisk,  ///< as kDisk; the disk is full for a while, and the job is started again if it fails
 };
-inline constexpr int kNumWorldKinds = 6;
+inline constexpr int kNumWorldKinds = 7;
 WorldKind KindOf(std::uint64_t seed);
 
 /// Draws what happens to a job.
@@ -40,6 +41,11 @@ class Worlds {
 
  private:
   std::string Path(const std::string& name) const { return directory_ + "/" + name; }
+  /// As Run, in the run directory of the world before, if that was not removed.
+  WorldEnd RunOn(std::uint64_t seed, WorldKind kind, const std::function<void(JobWorld&)>& plan);
+
+  /// Starts the job again that failed because the disk was full, now with space.
+  void GoOnWithSpace(std::uint64_t seed, WorldKind kind, WorldEnd& failed);
 
   std::string directory_;
   std::map<WorldKind, std::vector<double>> losses_;  ///< of undisturbed jobs
