@@ -29,7 +29,9 @@ void MakePrograms(DevicePointer self) {
     for (const auto& [stage, shard] : s.config.shards) {
       shard_name = ToString(shard);
       s.programs[stage] = s.config.make_program(shard);
-      if (s.config.copies) s.programs[stage]->PrepareCopies();
+      if (!s.config.copies) continue;
+      const auto first = s.config.mirrored.find(stage);
+      s.programs[stage]->PrepareCopies(first == s.config.mirrored.end() ? nullptr : &first->second);
     }
   } catch (const Aborted&) {
   } catch (...) {

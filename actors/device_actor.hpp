@@ -102,8 +102,9 @@ struct DeviceTools {
 
 struct DeviceConfig : DeviceTools {
   int rank = 0;
-  std::map<int, ShardAddress> shards;                   ///< by stage index: those on this rank
-  int gpu = Buffer::kHost;                              ///< whose memory its programs read
+  std::map<int, ShardAddress> shards;    ///< by stage index: those on this rank
+  std::map<int, ShardAddress> mirrored;  ///< likewise: the shard whose mirror it makes
+  int gpu = Buffer::kHost;               ///< whose memory its programs read
   std::map<int, std::unique_ptr<Communicator>> groups;  ///< of exchanges, by group number
   std::map<int, GroupNames> group_names;                ///< of the same
 };

@@ -1,6 +1,8 @@
 // The state of a shard on its way to host memory, back, and to files.
+#include <functional>
 #include <memory>
 #include <utility>
+#include <vector>
 
 #include "actors/device_execution.hpp"
 
@@ -167,32 +169,45 @@ caf::result<ShardStored> StoreShard(DevicePointer self, const SaveShard& save) {
                   .unit = save.order.step,
                   .place = {.step = save.order.step}};
   const StageProgram& program = *s.programs.at(save.stage);
-  const auto store = [save = s.config.storage.save, shard = s.config.shards.at(save.stage),
-                      order = save.order,
-                      disk = s.config.disk](const std::vector<StoredPiece>& pieces) {
-    ShardStored stored{save(pieces, shard, order)};
-    if (order.many_disks) stored.stored.disk = disk;
+  const auto store = [save = s.config.storage.save, order = save.order, disk = s.config.disk](
+                         const std::vector<StoredPiece>& pieces, const ShardAddress& shard) {
+    StoredShard stored = save(pieces, shard, order);
+    if (order.many_disks) stored.disk = disk;
     return stored;
   };
+  const auto own =
+      [store, shard = s.config.shards.at(save.stage)](const std::vector<StoredPiece>& pieces) {
+        return ShardStored{store(pieces, shard)};
+      };
   if (!beside) {
-    return ExecuteAlone<ShardStored>(self, work, [&program, store] {
-      return store(StoredPieces([&program](TensorKind kind) { return program.Tensors(kind); }));
+    return ExecuteAlone<ShardStored>(self, work, [&program, own] {
+      return own(StoredPieces([&program](TensorKind kind) { return program.Tensors(kind); }));
     });
+  }
+  std::function<ShardStored(const std::vector<StoredPiece>&)> store_copy = own;
+  const auto first = s.config.mirrored.find(save.stage);
+  if (first != s.config.mirrored.end()) {
+    if (!save.order.in_memory) return ShardStored{};  // the copy is of what the other one stores
+    store_copy = [store, first = first->second,
+                  stage = save.stage](const std::vector<StoredPiece>& pieces) {
+      return ShardStored{{}, {{first.rank, stage, store(pieces, first)}}};
+    };
   }
   Promise<ShardStored> promise = self->make_response_promise<ShardStored>();
   const auto written = std::make_shared<Moved<ShardStored>>();
-  const auto begin = [&s, &program, store, written, in_memory = save.order.in_memory,
+  const auto begin = [&s, &program, store_copy, written, in_memory = save.order.in_memory,
                       activity = self->activity()](StateMovedCallback done) {
     const auto copied = [&program](TensorKind kind) { return program.CopiedTensors(kind); };
-    auto write = [store, pieces = StoredPieces(copied), written, activity, abort = s.config.abort,
-                  traced = s.config.trace != nullptr, done = std::move(done)]() mutable {
+    auto write = [store_copy, pieces = StoredPieces(copied), written, activity,
+                  abort = s.config.abort, traced = s.config.trace != nullptr,
+                  done = std::move(done)]() mutable {
       activity->MoveBegins();
       CoreClock cores;
       if (traced) cores.Open();
       const CoreTime before = cores.Read();
       WorkTimes times{.begin_ns = NowNs(), .end_ns = 0, .error = {}};
       try {
-        if (!abort->raised()) written->answer = store(pieces);
+        if (!abort->raised()) written->answer = store_copy(pieces);
       } catch (...) {
         times.error = ThrownFailure().text;
       }

@@ -62,7 +62,7 @@ struct DirectorConfig : JobCourse {
   ManifestDisk disk;                ///< with the run directory
   std::vector<ManifestDisk> apart;  ///< of machines that do not see it
   std::vector<Holder> holders;      ///< by process; empty: none mirrors another
-  std::vector<MirrorOf> mirrors;
+  MirrorPlan mirrors;
   OpenElsewhere open_elsewhere;              ///< files on other machines; empty: there are none
   std::map<caf::actor_addr, ActorId> names;  ///< of the actors it sends requests to, for errors
   OptimizerConfig optimizer;

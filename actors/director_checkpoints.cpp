@@ -4,16 +4,21 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <stdexcept>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "actors/director_parts.hpp"
 #include "layout/text.hpp"
+#include "modules/tensor_pieces.hpp"
+#include "plan/mirrors.hpp"
 #include "trace/clock.hpp"
 
 namespace troupe {
 namespace {
 
-/// Every shard writes its file.
+/// Every shard that stores something writes its file.
 template <class Then>
 void SaveShards(DirectorPointer self, const SaveOrder& order, Then then) {
   const DirectorState& s = self->state;
@@ -68,6 +73,38 @@ std::optional<SaveOrder> OrderOf(DirectorPointer self, std::int64_t step) {
   return order;
 }
 
+/// The files that shards have written from copies of their state.
+struct SavedCopies {
+  std::map<ShardPlace, StoredShard> shards;
+  std::vector<SavedShard> made;  ///< mirrors, by replicas
+
+  void AddMade(const std::vector<SavedShard>& more) {
+    made.insert(made.end(), more.begin(), more.end());
+  }
+};
+
+/// Throws if a mirror of `plan` was not made, or differs from the file of the shard itself.
+void CheckMade(const SavedCopies& saved, const MirrorPlan& plan) {
+  std::map<ShardPlace, int> missing;
+  for (const auto& [replica, first] : plan.made) ++missing[{first.rank, replica.second}];
+  for (const SavedShard& made : saved.made) {
+    const ShardPlace place{made.rank, made.stage};
+    --missing[place];
+    const StoredShard& stored = saved.shards.at(place);
+    const std::string difference = FirstDifference(stored, made.stored);
+    if (difference.empty()) continue;
+    throw std::runtime_error("the replicas of " + stored.file + " on " + stored.process + " and " +
+                             made.stored.process + " hold different values of " + difference +
+                             ": one is damaged, or their processors round differently "
+                             "(checkpoint.replicas = 0 does not compare them)");
+  }
+  for (const auto& [place, count] : missing) {
+    if (count == 0) continue;
+    throw std::logic_error("a mirror of rank " + std::to_string(place.first) + ", stage " +
+                           std::to_string(place.second) + " was not made");
+  }
+}
+
 /// Tells the user that a checkpoint is due although another is still being written.
 void NoteLate(DirectorPointer self, std::int64_t now_ns) {
   const DirectorState& s = self->state;
@@ -85,20 +122,22 @@ void NoteLate(DirectorPointer self, std::int64_t now_ns) {
 void SaveCopies(DirectorPointer self, std::int64_t round, const SaveOrder& order,
                 std::function<void(std::vector<SavedShard> shards)> then) {
   const DirectorConfig& config = self->state.config;
-  using Shards = std::map<std::pair<int, int>, StoredShard>;  // by rank and stage
-  const auto shards = std::make_shared<Shards>();
-  Requests requests(self, [shards, then = std::move(then)] {
+  const auto saved = std::make_shared<SavedCopies>();
+  Requests requests(self, [self, saved, in_memory = order.in_memory, then = std::move(then)] {
+    const MirrorPlan& plan = self->state.config.mirrors;
+    if (in_memory && !Try(self, [&] { CheckMade(*saved, plan); })) return;
     std::vector<SavedShard> all;
-    for (auto& [place, stored] : *shards) {
+    for (auto& [place, stored] : saved->shards) {
       all.push_back({place.first, place.second, std::move(stored)});
     }
     then(std::move(all));
   });
   for (const Update& update : config.updates) {
-    requests.Ask<StateSaved>(update, SaveState{round, order}, [shards](const StateSaved& saved) {
-      for (const SavedShard& shard : saved.shards) {
-        (*shards)[{shard.rank, shard.stage}] = shard.stored;
+    requests.Ask<StateSaved>(update, SaveState{round, order}, [saved](const StateSaved& state) {
+      for (const SavedShard& shard : state.shards) {
+        saved->shards[{shard.rank, shard.stage}] = shard.stored;
       }
+      saved->AddMade(state.made);
     });
   }
   // The copies of shards that never change were made when the job began.
@@ -106,9 +145,10 @@ void SaveCopies(DirectorPointer self, std::int64_t round, const SaveOrder& order
   for (const auto& [devices, places] : config.constant_shards) {
     requests.Ask<FromSet<ShardStored>>(
         devices, ForShards(places, save),
-        [shards, places = places](const FromSet<ShardStored>& answer) {
+        [saved, places = places](const FromSet<ShardStored>& answer) {
           for (std::size_t i = 0; i < answer.parts.size(); ++i) {
-            (*shards)[places[i]] = answer.parts[i].stored;
+            saved->shards[places[i]] = answer.parts[i].stored;
+            saved->AddMade(answer.parts[i].made);
           }
         });
   }

@@ -1,11 +1,29 @@
 // Mirrors of the job's state in the memory of its processes: when they are due is decided in
 // mirror_course.hpp.
+#include <algorithm>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "actors/director_parts.hpp"
 #include "trace/clock.hpp"
 
 namespace troupe {
+namespace {
+
+/// The files that shards at `places` have stored.
+std::vector<std::string> FilesOf(const std::vector<ShardPlace>& places,
+                                 const std::vector<SavedShard>& shards) {
+  std::vector<std::string> files;
+  for (const SavedShard& shard : shards) {
+    if (shard.stored.file.empty()) continue;
+    const ShardPlace place{shard.rank, shard.stage};
+    if (std::ranges::find(places, place) != places.end()) files.push_back(shard.stored.file);
+  }
+  return files;
+}
+
+}  // namespace
 
 void CompleteMirror(DirectorPointer self) {
   DirectorState& s = self->state;
@@ -42,9 +60,10 @@ void Mirror(DirectorPointer self) {
       CompleteMirror(self);
     });
     Requests requests(self, held);
-    for (const MirrorOf& mirror : s.config.mirrors) {
-      requests.Ask<MirrorHeld>(s.config.holders.at(At(mirror.holder)),
-                               HoldMirror{order.folder, mirror.process});
+    for (const MirrorPlan::Sent& mirror : s.config.mirrors.sent) {
+      HoldMirror hold{order.folder, mirror.process, FilesOf(mirror.shards, shards)};
+      if (hold.files.empty()) continue;
+      requests.Ask<MirrorHeld>(s.config.holders.at(At(mirror.holder)), hold);
     }
     requests.Close();
   });

@@ -35,8 +35,8 @@ void CompleteMirror(DirectorPointer self);
 
 // director_checkpoints.cpp
 
-/// Every shard stores its state after round `round` as `order` says, while later rounds run. Then calls
-/// `then` with all of them, in the order of rank and stage.
+/// The state after round `round` is stored as `order` says, while later rounds run. Then calls `then`
+/// with what each shard has stored, in the order of rank and stage.
 void SaveCopies(DirectorPointer self, std::int64_t round, const SaveOrder& order,
                 std::function<void(std::vector<SavedShard> shards)> then);
 

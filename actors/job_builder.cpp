@@ -337,7 +337,7 @@ class JobBuilder : public std::enable_shared_from_this<JobBuilder> {
       for (const auto& process : config_.processes->processes()) {
         config.holders.emplace_back(self_->state.nodes.at(process.process));
       }
-      config.mirrors = PlanMirrors(*config_.processes, plan_.config().checkpoint.replicas);
+      config.mirrors = MirrorsOf(config_);
     }
     config.open_elsewhere = OpenerOf(self_);
     const ClusterConfig& cluster = plan_.config().cluster;

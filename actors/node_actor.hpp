@@ -16,8 +16,8 @@
 //             EndActors    from process 0; answers ActorsEnded
 //             FindFile, ReadFile  from a device of another process: files of checkpoints
 //             PublishManifest  from the Director: writes the manifest of a checkpoint on this disk
-//             HoldMirror   from the Director: fetches the files that another process holds in memory
-//             GiveFiles    from another Node: answers those of this process
+//             HoldMirror   from the Director: fetches files that another process holds in memory
+//             GiveFiles    from another Node: answers files that this process holds
 //             CompleteHeld  from the Director: they are a checkpoint, and the one before is dropped
 //             NodeWorkEnded    from another thread: answers one of these
 //   sends     JobFailed to all other Nodes, EndActors from process 0, exit messages to its actors
@@ -44,6 +44,7 @@
 #include "messages/node.hpp"
 #include "messages/round.hpp"
 #include "plan/job_plan.hpp"
+#include "plan/mirrors.hpp"
 #include "plan/process_plan.hpp"
 #include "transport/data_plane.hpp"
 
@@ -73,6 +74,9 @@ struct NodeConfig : DeviceTools, JobCourse {
   std::chrono::milliseconds patience{1500};
   std::string trace_folder;  ///< of process 0; empty: traces stay in memory
 };
+
+/// Which processes hold what for others in memory; nothing if they do not.
+MirrorPlan MirrorsOf(const NodeConfig& config);
 
 /// Time for the Nodes of other processes to answer while a job starts.
 inline constexpr std::chrono::seconds kGreetingTime{20};
@@ -127,7 +131,7 @@ std::function<void()> OnNode(NodePointer self, std::function<void()> work);
 // node_mirrors.cpp, for node_actor.cpp.
 
 caf::result<MirrorHeld> HoldMirrorOf(NodePointer self, const HoldMirror& hold);
-FilesGiven GiveHeld(NodePointer self, const GiveFiles& give);
+caf::result<FilesGiven> GiveHeld(NodePointer self, const GiveFiles& give);
 
 // node_waits.cpp, for node_actor.cpp.
 

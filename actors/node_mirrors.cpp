@@ -36,7 +36,7 @@ void Fetch(NodePointer self, const std::string& folder, const FilesGiven& given,
     s.config.tensors->Fetch(
         file.bytes, file.name,
         [held = s.config.held, folder, name = file.name, ended](Buffer bytes) {
-          held->Put(folder, {name, std::move(bytes)}, false);
+          held->Put(folder, {name, std::move(bytes)});
           ended();
         },
         [arriving, ended](const Failure& failure) {
@@ -52,6 +52,11 @@ void Fetch(NodePointer self, const std::string& folder, const FilesGiven& given,
 
 }  // namespace
 
+MirrorPlan MirrorsOf(const NodeConfig& config) {
+  if (!config.held) return {};
+  return PlanMirrors(*config.plan, *config.processes, config.plan->config().checkpoint.replicas);
+}
+
 caf::result<MirrorHeld> HoldMirrorOf(NodePointer self, const HoldMirror& hold) {
   NodeState& s = self->state;
   const auto from = s.nodes.find(hold.from);
@@ -59,18 +64,23 @@ caf::result<MirrorHeld> HoldMirrorOf(NodePointer self, const HoldMirror& hold) {
     return MakeFailure({"mirror: its process is lost", FailureKind::kLost});
   }
   auto promise = self->make_response_promise<MirrorHeld>();
-  self->request(from->second, caf::infinite, GiveFiles{hold.folder, s.config.self})
+  self->request(from->second, caf::infinite, GiveFiles{hold.folder, s.config.self, hold.files})
       .then([self, promise, folder = hold.folder](
                 const FilesGiven& given) { Fetch(self, folder, given, promise); },
             [promise](const caf::error& reason) mutable { promise.deliver(reason); });
   return promise;
 }
 
-FilesGiven GiveHeld(NodePointer self, const GiveFiles& give) {
+caf::result<FilesGiven> GiveHeld(NodePointer self, const GiveFiles& give) {
   const NodeConfig& config = self->state.config;
   FilesGiven given;
-  for (HeldFile& file : config.held->OwnFiles(give.folder)) {
-    given.files.push_back({std::move(file.name), config.tensors->Push(file.bytes, give.to)});
+  try {
+    for (const std::string& name : give.files) {
+      const Buffer bytes = config.held->BytesOf(give.folder, name);
+      given.files.push_back({name, config.tensors->Push(bytes, give.to)});
+    }
+  } catch (const std::exception& e) {
+    return MakeFailure(e.what());
   }
   return given;
 }

@@ -188,12 +188,17 @@ DevicesSpawned Spawn(NodePointer self, const SpawnDevices&) {
   const NodeState& s = self->state;
   const JobPlan& plan = PlanOf(self);
   std::map<int, DeviceConfig> configs;
+  const MirrorPlan mirrors = MirrorsOf(s.config);
   for (const auto& [rank, unused] : plan.lock_steps()) {
     if (s.config.processes->HomeOf(rank) != s.config.self) continue;
     DeviceConfig& config = configs[rank];
     static_cast<DeviceTools&>(config) = static_cast<const DeviceTools&>(s.config);
     config.rank = rank;
     config.shards = plan.ShardsOn(rank);
+    for (const auto& [stage, shard] : config.shards) {
+      const auto made = mirrors.made.find({rank, stage});
+      if (made != mirrors.made.end()) config.mirrored[stage] = made->second;
+    }
     if (s.config.gpu_of) config.gpu = s.config.gpu_of(rank);
     config.open_elsewhere = OpenerOf(self);
   }

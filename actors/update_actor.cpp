@@ -57,7 +57,7 @@ std::optional<double> Coefficient(const UpdateState& s) {
   return std::isfinite(clip.norm) ? std::optional(clip.coefficient) : std::nullopt;
 }
 
-/// Every shard stores the copy of its state.
+/// Every shard stores the copy of its state, or a mirror of another's, or nothing.
 void SaveCopy(UpdatePointer self, const UpdateState::Saving& saving) {
   UpdateState& s = self->state;
   const SaveShard save{.order = saving.order, .round = s.copied_round + 1, .copied = true};
@@ -66,6 +66,8 @@ void SaveCopy(UpdatePointer self, const UpdateState::Saving& saving) {
     for (std::size_t i = 0; i < stored.parts.size(); ++i) {
       const auto& [rank, stage] = s.config.shards[i];
       all.shards.push_back({rank, stage, stored.parts[i].stored});
+      const auto& made = stored.parts[i].made;
+      all.made.insert(all.made.end(), made.begin(), made.end());
     }
     promise.deliver(std::move(all));
   };

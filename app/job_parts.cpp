@@ -108,9 +108,10 @@ ProgramFactory WithWeights(const Config& config, const LoadOrder& resume, Progra
 /// Puts a shard's file into the memory of this process.
 StoredShard Hold(HeldFiles& held, const std::vector<StoredPiece>& pieces, const ShardAddress& shard,
                  const SaveOrder& order) {
+  if (pieces.empty()) return {};
   MadeShard made = MakeShard(pieces, shard, order,
                              [&held](std::size_t num_bytes) { return held.Allocate(num_bytes); });
-  held.Put(order.folder, std::move(made.file), true);
+  held.Put(order.folder, std::move(made.file));
   return std::move(made.stored);
 }
 

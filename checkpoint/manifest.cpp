@@ -243,6 +243,7 @@ CheckpointManifest MakeManifest(const RunState& run, const std::vector<WrittenSh
   CheckpointManifest manifest{.run = run, .files = {}, .tensors = {}};
   for (const WrittenShard& written : shards) {
     const StoredShard& stored = written.stored;
+    if (stored.file.empty()) continue;
     for (const StoredTensor& piece : stored.tensors) {
       const std::string name = StoredName(piece.kind, piece.name);
       const SavedTensor empty{StoredTypeOf(piece.type), piece.shape, 0, {}};
@@ -255,7 +256,7 @@ CheckpointManifest MakeManifest(const RunState& run, const std::vector<WrittenSh
       tensor.digest += piece.digest;
       tensor.files.push_back(manifest.files.size());
     }
-    manifest.files.push_back({.name = ShardFileName(written.shard),
+    manifest.files.push_back({.name = stored.file,
                               .process = stored.process,
                               .bytes = stored.bytes,
                               .sha256 = stored.sha256,

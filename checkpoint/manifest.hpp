@@ -79,7 +79,7 @@ struct WrittenShard {
   StoredShard stored;
 };
 
-/// Returns the manifest of a checkpoint with the files of all `shards`. Reads no file. Throws
+/// Returns the manifest of a checkpoint with the files of `shards`, which may have none. Reads no file. Throws
 /// std::runtime_error for shards that disagree about a tensor.
 CheckpointManifest MakeManifest(const RunState& run, const std::vector<WrittenShard>& shards);
 

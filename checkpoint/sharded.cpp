@@ -136,18 +136,20 @@ void AddDigest(TensorKind kind, const TensorPiece& piece, std::vector<StoredTens
 struct ShardToStore {
   ShardToStore(const std::vector<StoredPiece>& pieces, const ShardAddress& shard,
                const SaveOrder& order)
-      : metadata{{"shard", ShardName(shard)}, {"step", std::to_string(order.step)}} {
+      : name(ShardFileName(shard)),
+        metadata{{"shard", ShardName(shard)}, {"step", std::to_string(order.step)}} {
     StoredNames names;
     for (const auto& [kind, piece] : pieces) {
-      const std::string name = names.Next(kind, piece.name);
-      metadata[name] = PlaceOf(piece);
-      tensors.push_back({.name = name, .value = piece.value});
+      const std::string stored_name = names.Next(kind, piece.name);
+      metadata[stored_name] = PlaceOf(piece);
+      tensors.push_back({.name = stored_name, .value = piece.value});
       AddDigest(kind, piece, digests);
     }
   }
 
   StoredShard Stored(WrittenFile written) && {
     StoredShard stored;
+    stored.file = std::move(name);
     stored.bytes = written.bytes;
     stored.sha256 = std::move(written.sha256);
     stored.header_sha256 = std::move(written.header_sha256);
@@ -155,6 +157,7 @@ struct ShardToStore {
     return stored;
   }
 
+  std::string name;
   std::vector<NamedTensor> tensors;
   Metadata metadata;
   std::vector<StoredTensor> digests;
@@ -238,11 +241,12 @@ std::shared_ptr<const SafetensorsReader> OpenShardFile(const std::string& folder
 
 StoredShard WriteShard(const std::vector<StoredPiece>& pieces, const ShardAddress& shard,
                        const SaveOrder& order) {
-  ShardToStore file(pieces, shard, order);
   MakeFolders(order.folder);
+  if (pieces.empty()) return {};
+  ShardToStore file(pieces, shard, order);
   WrittenFile written;
-  WriteSafetensors((fs::path(order.folder) / ShardFileName(shard)).string(), file.tensors,
-                   file.metadata, &written);
+  WriteSafetensors((fs::path(order.folder) / file.name).string(), file.tensors, file.metadata,
+                   &written);
   return std::move(file).Stored(written);
 }
 
@@ -252,7 +256,8 @@ MadeShard MakeShard(const std::vector<StoredPiece>& pieces, const ShardAddress& 
   ShardToStore file(pieces, shard, order);
   WrittenFile written;
   Buffer bytes = MakeSafetensors(file.tensors, file.metadata, written, allocate);
-  return {std::move(file).Stored(written), {ShardFileName(shard), std::move(bytes)}};
+  HeldFile held{file.name, std::move(bytes)};
+  return {std::move(file).Stored(written), std::move(held)};
 }
 
 StoredShard WriteShard(const StageProgram& program, const ShardAddress& shard,

@@ -1,6 +1,6 @@
 // Writes one shard of a job into one file, and reads shards of any layout from such files.
 //
-//   FOLDER/MODULE.s0-dp0-cp0-tp1.safetensors   by every shard (WriteShard)
+//   FOLDER/MODULE.s0-dp0-cp0-tp1.safetensors   by every shard that stores something (WriteShard)
 //   FOLDER/manifest.json                       by one process, once all are written (manifest.hpp)
 // A file holds the pieces that its shard owns, as "KIND/NAME": "parameter/language.norm.weight",
 // "first_moment/...", "second_moment/...". The metadata of the same name is the place of the piece
@@ -32,15 +32,15 @@
 namespace troupe {
 
 /// Writes the shard's file into `order.folder`, which it creates if necessary. The file gets its name
-/// when its bytes are on the disk; a shard that stores nothing writes an empty file. Nothing may
-/// change the pieces meanwhile. Throws std::runtime_error, path and reason.
+/// when its bytes are on the disk; a shard that stores nothing writes none. Nothing may change the
+/// pieces meanwhile. Throws std::runtime_error, path and reason.
 StoredShard WriteShard(const std::vector<StoredPiece>& pieces, const ShardAddress& shard,
                        const SaveOrder& order);
 /// The same with the live tensors of `program`: no update may run at the same time.
 StoredShard WriteShard(const StageProgram& program, const ShardAddress& shard,
                        const SaveOrder& order);
 
-/// The same into memory that `allocate` gives: a HeldFile of `order.folder`.
+/// The same into memory that `allocate` gives: a HeldFile of `order.folder`. There must be pieces.
 struct MadeShard {
   StoredShard stored;
   HeldFile file;

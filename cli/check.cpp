@@ -187,7 +187,9 @@ std::string OffloadText(const JobPlan& plan, const std::vector<StageNeed>& stage
 }
 
 /// The copies that checkpoints are written from, and the mirrors. Empty if there are none.
-std::string SnapshotText(const Config& config, const std::vector<StageNeed>& stages) {
+std::string SnapshotText(const JobPlan& plan, const ProcessPlan& processes,
+                         const std::vector<StageNeed>& stages) {
+  const Config& config = plan.config();
   const std::map<int, std::size_t> needs = SnapshotNeeds(stages);
   if (needs.empty()) return {};
   const std::string key = config.checkpoint.async && config.checkpoint.periodic()
@@ -195,12 +197,27 @@ std::string SnapshotText(const Config& config, const std::vector<StageNeed>& sta
                               : "checkpoint.replicas";
   std::string text = "copies for checkpoints in host memory: " + Bytes(Most(needs)) +
                      " on the rank with most (" + key + ")\n";
-  const MirrorNeed mirrors = MirrorNeedOf(config, Most(needs));
-  if (mirrors.sent == 0) return text;
+  std::size_t sent = 0;
+  std::size_t held = 0;
+  for (const auto& [process, need] : MirrorNeeds(plan, processes, stages)) {
+    sent = std::max(sent, need.sent);
+    held = std::max(held, need.held);
+  }
+  if (config.checkpoint.replicas == 0) return text;
+  if (processes.num_processes() == 1) {
+    return text +
+           "mirrors in host memory: none in a job of one process; for N nodes: --set "
+           "cluster.nodes=N (checkpoint.replicas)\n";
+  }
   const std::int64_t every = config.checkpoint.mirror_every;
-  return text + "mirrors in host memory, with --restarts: " + Bytes(mirrors.sent) + " sent every " +
-         (every == 1 ? "step" : Counted(every, "step")) + " and " + Bytes(mirrors.held) +
-         " held for that rank (checkpoint.replicas)\n";
+  const std::string often = every == 1 ? "step" : Counted(every, "step");
+  const std::int64_t mirrors =
+      std::min<std::int64_t>(config.checkpoint.replicas, processes.num_processes() - 1);
+  return text + "mirrors in host memory, with --restarts: " + std::to_string(mirrors) +
+         " of each file, at most " + Bytes(held) + " in a process; " +
+         (sent > 0 ? "each sends at most " + Bytes(sent) + " every " + often
+                   : "replicas make them, and nothing is sent") +
+         " (checkpoint.replicas)\n";
 }
 
 /// What waits in host memory for its pass. Empty if nothing does.
@@ -343,13 +360,13 @@ int Check(const CheckArguments& arguments) {
   const std::string processes = ProcessTable(plan, job.processes, nullptr);
   const std::string routes = RouteTable(plan);
   // Nothing is refused because of these estimates.
-  const std::vector<StageNeed> stages = StageNeeds(plan);
+  const std::vector<StageNeed> stages = StageNeeds(plan, job.processes);
   std::cout << LayoutTable(plan) << '\n'
             << processes << (processes.empty() ? "" : "\n") << StageTable(plan) << '\n'
             << routes << (routes.empty() ? "" : "\n") << FolderText(config, loaded.folders)
-            << StepsText(config) << MemoryTable(plan, stages) << SnapshotText(config, stages)
-            << ExpertsText(plan) << DividedText(config) << WaitingText(plan, stages)
-            << OffloadText(plan, stages) << GpuTable(plan, stages);
+            << StepsText(config) << MemoryTable(plan, stages)
+            << SnapshotText(plan, job.processes, stages) << ExpertsText(plan) << DividedText(config)
+            << WaitingText(plan, stages) << OffloadText(plan, stages) << GpuTable(plan, stages);
   const std::string missing = MissingFor(config.cluster.backend);
   if (!missing.empty()) std::cout << "cannot be run by this build: " << missing << '\n';
   return kExitDone;

@@ -175,8 +175,9 @@ struct SaveShard {
 inline auto Fields(SaveShard& x) { return std::tie(x.stage, x.order, x.round, x.copied); }
 struct ShardStored {
   StoredShard stored;
+  std::vector<SavedShard> made = {};  ///< the mirror of another shard, or none
 };
-inline auto Fields(ShardStored& x) { return std::tie(x.stored); }
+inline auto Fields(ShardStored& x) { return std::tie(x.stored, x.made); }
 
 struct LoadShard {
   static constexpr RequestWords kWords{nullptr, "loading", WaitUnit::kNone};

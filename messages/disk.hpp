@@ -48,21 +48,23 @@ struct PublishManifest {
 inline auto Fields(PublishManifest& x) { return std::tie(x.folder, x.text, x.steps); }
 struct ManifestPublished : NoFields {};
 
-/// From the Director: fetch the files of the shards of process `from`, and hold them. Answered when
-/// all have arrived.
+/// From the Director: fetch files of shards of process `from`, and hold them. Answered when all have
+/// arrived.
 struct HoldMirror {
   std::string folder;
   int from = 0;
+  std::vector<std::string> files;  ///< their names
 };
-inline auto Fields(HoldMirror& x) { return std::tie(x.folder, x.from); }
+inline auto Fields(HoldMirror& x) { return std::tie(x.folder, x.from, x.files); }
 struct MirrorHeld : NoFields {};
 
 /// From one Node to another, for process `to`: give it those files.
 struct GiveFiles {
   std::string folder;
   int to = 0;
+  std::vector<std::string> files;
 };
-inline auto Fields(GiveFiles& x) { return std::tie(x.folder, x.to); }
+inline auto Fields(GiveFiles& x) { return std::tie(x.folder, x.to, x.files); }
 struct FilesGiven {
   std::vector<HeldFile> files;
 };

@@ -62,7 +62,7 @@ inline auto Fields(Round& x) {
 }
 inline auto Fields(StoredTensor& x) { return std::tie(x.kind, x.name, x.shape, x.type, x.digest); }
 inline auto Fields(StoredShard& x) {
-  return std::tie(x.process, x.disk, x.bytes, x.sha256, x.header_sha256, x.tensors);
+  return std::tie(x.file, x.process, x.disk, x.bytes, x.sha256, x.header_sha256, x.tensors);
 }
 inline auto Fields(LoadedShard& x) { return std::tie(x.tensors, x.bytes_read, x.bytes_held); }
 inline auto Fields(SavedShard& x) { return std::tie(x.rank, x.stage, x.stored); }

@@ -170,8 +170,9 @@ struct SaveState {
 inline auto Fields(SaveState& x) { return std::tie(x.round, x.order); }
 struct StateSaved {
   std::vector<SavedShard> shards;
+  std::vector<SavedShard> made = {};  ///< mirrors that replicas have made
 };
-inline auto Fields(StateSaved& x) { return std::tie(x.shards); }
+inline auto Fields(StateSaved& x) { return std::tie(x.shards, x.made); }
 
 using Update = caf::typed_actor<
     caf::replies_to<BackwardsDone>::with<Updated>, caf::replies_to<UpdateRound>::with<SquaredNorm>,

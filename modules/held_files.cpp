@@ -72,19 +72,19 @@ Buffer HeldFiles::Allocate(std::size_t num_bytes) {
                       DType::kUInt8);
 }
 
-void HeldFiles::Put(const std::string& folder, HeldFile file, bool own) {
+void HeldFiles::Put(const std::string& folder, HeldFile file) {
   const std::lock_guard lock(mutex_);
-  Folder& held = folders_[folder];
-  (own ? held.own : held.mirrors)[file.name] = std::move(file.bytes);
+  folders_[folder].files[file.name] = std::move(file.bytes);
 }
 
-std::vector<HeldFile> HeldFiles::OwnFiles(const std::string& folder) const {
+Buffer HeldFiles::BytesOf(const std::string& folder, const std::string& name) const {
   const std::lock_guard lock(mutex_);
-  std::vector<HeldFile> files;
   const auto found = folders_.find(folder);
-  if (found == folders_.end()) return files;
-  for (const auto& [name, bytes] : found->second.own) files.push_back({name, bytes});
-  return files;
+  if (found != folders_.end()) {
+    const auto file = found->second.files.find(name);
+    if (file != found->second.files.end()) return file->second;
+  }
+  throw std::runtime_error(folder + "/" + name + ": not held by this process");
 }
 
 void HeldFiles::Complete(const std::string& folder, std::string manifest) {
@@ -121,21 +121,17 @@ std::shared_ptr<const ByteSource> HeldFiles::Open(const std::string& path) const
     if (held.manifest.empty()) return nullptr;
     return std::make_shared<BytesInMemory>(path, BytesOfText(held.manifest));
   }
-  for (const auto* files : {&held.own, &held.mirrors}) {
-    const auto file = files->find(name);
-    if (file != files->end()) return std::make_shared<BytesInMemory>(path, file->second);
-  }
-  return nullptr;
+  const auto file = held.files.find(name);
+  if (file == held.files.end()) return nullptr;
+  return std::make_shared<BytesInMemory>(path, file->second);
 }
 
 std::vector<HeldCheckpoint> HeldFiles::Checkpoints() const {
   const std::lock_guard lock(mutex_);
   std::vector<HeldCheckpoint> all;
   for (const auto& [path, held] : folders_) {
-    std::map<std::string, Buffer> files = held.own;
-    files.insert(held.mirrors.begin(), held.mirrors.end());
     HeldCheckpoint checkpoint{.folder = path, .manifest = held.manifest, .files = {}};
-    for (const auto& [name, bytes] : files) checkpoint.files.push_back(name);
+    for (const auto& [name, bytes] : held.files) checkpoint.files.push_back(name);
     all.push_back(std::move(checkpoint));
   }
   return all;
@@ -145,9 +141,7 @@ std::size_t HeldFiles::num_bytes() const {
   const std::lock_guard lock(mutex_);
   std::size_t bytes = 0;
   for (const auto& [path, held] : folders_) {
-    for (const auto* files : {&held.own, &held.mirrors}) {
-      for (const auto& [name, file] : *files) bytes += file.num_bytes();
-    }
+    for (const auto& [name, file] : held.files) bytes += file.num_bytes();
   }
   return bytes;
 }

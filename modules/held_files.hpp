@@ -1,6 +1,6 @@
-// Checkpoint files in the memory of a process: the files of its own shards, and copies of other
-// processes' files (mirrors). They outlive a generation of the job, so the next one can resume from a step
-// that was never written to a disk.
+// Checkpoint files in the memory of a process: those of its own shards, and mirrors of others'. They
+// outlive a generation of the job, so the next one can resume from a step that was never written to a
+// disk.
 #pragma once
 
 #include <cstddef>
@@ -35,10 +35,9 @@ class HeldFiles {
   /// Returns uninitialised memory for a file, if possible that of a file that was dropped: fresh memory
   /// costs more time than a copy.
   Buffer Allocate(std::size_t num_bytes);
-  /// `own`: of a shard of this process.
-  void Put(const std::string& folder, HeldFile file, bool own);
-  /// The files of the process's own shards.
-  std::vector<HeldFile> OwnFiles(const std::string& folder) const;
+  void Put(const std::string& folder, HeldFile file);
+  /// A file's bytes. Throws std::runtime_error if it is not held.
+  Buffer BytesOf(const std::string& folder, const std::string& name) const;
   /// All processes have put their files: notes the manifest, and drops all other folders.
   void Complete(const std::string& folder, std::string manifest);
   /// Drops all folders but this one.
@@ -53,12 +52,11 @@ class HeldFiles {
 
  private:
   struct Folder {
-    std::map<std::string, Buffer> own;
-    std::map<std::string, Buffer> mirrors;
+    std::map<std::string, Buffer> files;
     std::string manifest;
   };
 
-  /// Memory of own files whose last handle is gone, to be used again.
+  /// Memory of files that were allocated here and whose last handle is gone, to be used again.
   class FreeMemory;
 
   /// With the lock.

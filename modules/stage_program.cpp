@@ -22,8 +22,7 @@ void StageProgram::CopyState(StateMovedCallback done) {
   for (const TensorKind kind : kStoredKinds) {
     std::vector<TensorPiece>& copies = copied_[kind];
     copies.clear();
-    for (TensorPiece piece : Tensors(kind)) {
-      if (!IsStoredHere(piece)) continue;
+    for (TensorPiece& piece : TensorsToCopy(kind)) {
       const Buffer live = piece.value;
       piece.value = Buffer::Allocate(live.shape(), live.dtype());
       std::memcpy(piece.value.data(), live.data(), live.num_bytes());
@@ -35,6 +34,12 @@ void StageProgram::CopyState(StateMovedCallback done) {
 
 std::vector<TensorPiece> StageProgram::CopiedTensors(TensorKind kind) const {
   return copied_.at(kind);
+}
+
+std::vector<TensorPiece> StageProgram::TensorsToCopy(TensorKind kind) const {
+  std::vector<TensorPiece> pieces = Tensors(kind);
+  std::erase_if(pieces, [](const TensorPiece& piece) { return !IsStoredHere(piece); });
+  return pieces;
 }
 
 LossSums& LossSums::operator+=(const LossSums& other) {

@@ -210,20 +210,25 @@ class StageProgram {
   /// divide the state, all of them must be given parameters, since they send them to each other.
   virtual void SetTensors(TensorKind kind, const std::vector<TensorPiece>& pieces) = 0;
   /// Called once before any CopyState, if there will be some: takes the memory for copies, in the
-  /// background. Fresh memory costs more time than a copy.
-  virtual void PrepareCopies() {}
+  /// background. Fresh memory costs more time than a copy. `first`: another shard, which holds the same
+  /// state and stores it; copies are of what that one stores. Null: of what this one stores.
+  virtual void PrepareCopies(const ShardAddress* first) { static_cast<void>(first); }
   /// Begins to copy what a checkpoint stores to host memory, which it keeps for later copies.
   /// Returns when the copies are queued; `done` is called when they have run, and not if this
   /// throws. Until then Update, SetTensors, Offload and CopyState may not be called; passes may.
   virtual void CopyState(StateMovedCallback done);
-  /// The pieces of the last copy that this shard owns, as Tensors(kind) would have listed them. They
-  /// keep their values as long as someone refers to them, and may be read on any thread. A copy that is
+  /// The pieces of the last copy, as Tensors(kind) of the shard that stores them would have listed
+  /// them. They keep their values as long as someone refers to them, and may be read on any thread. A copy that is
   /// made meanwhile needs other memory.
   virtual std::vector<TensorPiece> CopiedTensors(TensorKind kind) const;
   /// Returns those that have ended since the last call, with times by the clock of trace/clock.hpp.
   virtual std::vector<ConcurrentWork> TakeConcurrent() { return {}; }
   /// Bytes of parameters, gradients and optimizer state that are on the device now.
   virtual std::size_t state_bytes() const = 0;
+
+ protected:
+  /// What CopyState copies of Tensors(kind), of programs with little state.
+  virtual std::vector<TensorPiece> TensorsToCopy(TensorKind kind) const;
 
  private:
   /// Of programs with little state, which do not copy it concurrently.

@@ -55,16 +55,17 @@ struct SaveOrder {
 
 /// The file of a shard.
 struct StoredShard {
+  std::string file = {};     ///< its name within the folder; empty: the shard stores nothing
   std::string process = {};  ///< that wrote it
   std::string disk = {};  ///< with many disks: the process that has this one, the first of several
   std::uint64_t bytes = 0;
-  std::string sha256;         ///< of the file; in memory, of the bytes before its tensors
-  std::string header_sha256;  ///< of the bytes before its tensors
-  std::vector<StoredTensor> tensors;
+  std::string sha256 = {};         ///< of the file; in memory, of the bytes before its tensors
+  std::string header_sha256 = {};  ///< of the bytes before its tensors
+  std::vector<StoredTensor> tensors = {};
   friend bool operator==(const StoredShard&, const StoredShard&) = default;
 };
 
-/// A shard whose file is written.
+/// A shard and its file, which the shard has written, or a replica for it.
 struct SavedShard {
   int rank = 0;
   int stage = 0;  ///< index in the StageGraph

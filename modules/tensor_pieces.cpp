@@ -45,6 +45,18 @@ bool LiesInside(const TensorPiece& piece) {
   return true;
 }
 
+std::string FirstDifference(const StoredShard& one, const StoredShard& other) {
+  const std::size_t most = std::max(one.tensors.size(), other.tensors.size());
+  for (std::size_t i = 0; i < most; ++i) {
+    if (i < one.tensors.size() && i < other.tensors.size() && one.tensors[i] == other.tensors[i]) {
+      continue;
+    }
+    const StoredTensor& tensor = i < one.tensors.size() ? one.tensors[i] : other.tensors[i];
+    return std::string(InWords(tensor.kind)) + " " + tensor.name;
+  }
+  return {};
+}
+
 bool SamePlace(const TensorPiece& a, const TensorPiece& b) {
   return a.name == b.name && a.global_shape == b.global_shape && a.offsets == b.offsets &&
          a.value.shape() == b.value.shape() && a.value.dtype() == b.value.dtype();

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "modules/stage_program.hpp"
+#include "modules/stored_state.hpp"
 
 namespace troupe {
 
@@ -30,6 +31,10 @@ bool SamePlace(const TensorPiece& a, const TensorPiece& b);
 
 /// Whether the piece lies within its whole, in every dimension.
 bool LiesInside(const TensorPiece& piece);
+
+/// Returns the first tensor that two files of the same state do not have in common, in words: "first
+/// moment language.norm.weight"; "" if there is none. Values are compared by their digests.
+std::string FirstDifference(const StoredShard& one, const StoredShard& other);
 
 /// Calls `visit(first in the piece, first in the whole, count)` for each run of elements that are
 /// neighbours in both, along the innermost dimension. The piece must lie inside.

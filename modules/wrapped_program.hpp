@@ -29,7 +29,7 @@ class WrappedProgram : public StageProgram {
   void SetTensors(TensorKind kind, const std::vector<TensorPiece>& pieces) override {
     program->SetTensors(kind, pieces);
   }
-  void PrepareCopies() override { program->PrepareCopies(); }
+  void PrepareCopies(const ShardAddress* first) override { program->PrepareCopies(first); }
   void CopyState(StateMovedCallback done) override { program->CopyState(std::move(done)); }
   std::vector<TensorPiece> CopiedTensors(TensorKind kind) const override {
     return program->CopiedTensors(kind);

@@ -8,6 +8,7 @@
 #include "plan/flat_layout.hpp"
 #include "plan/job_plan.hpp"
 #include "plan/layer_split.hpp"
+#include "plan/mirrors.hpp"
 #include "plan/row_cuts.hpp"
 #include "plan/stage_parts.hpp"
 
@@ -181,31 +182,47 @@ StageMemory EstimateMemory(const Config& config, const std::string& module, int 
   return memory;
 }
 
-/// What the shards of a stage copy for a checkpoint: values and both moments of what they own.
-static std::map<int, std::size_t> SnapshotsOf(const JobPlan& plan, const StagePlan& stage) {
+/// Sets the bytes that shards of a stage copy and store: values and both moments of their own, or of the
+/// shard whose mirror they make.
+static void AddStored(const JobPlan& plan, const StagePlan& stage, const MirrorPlan& mirrors,
+                      StageNeed& need) {
   const Config& config = plan.config();
-  std::map<int, std::size_t> bytes;
   const bool beside = config.checkpoint.async && config.checkpoint.periodic();
-  if (!beside && config.checkpoint.replicas == 0) return bytes;
+  if (!beside && config.checkpoint.replicas == 0) return;
   const ModuleConfig& module = *plan.ModuleOf(stage.module).config;
   const auto parameters = StageParameters(config, module.name, stage.pp);
+  const std::size_t element = StateElement(config);
+  const std::size_t frozen = config.run.precision == Precision::kBFloat16 ? element / 2 : element;
   for (int dp = 0; dp < module.layout.dp; ++dp) {
     for (const int rank : plan.RanksOf(stage.stage, dp)) {
       const FlatLayout flat(parameters, plan.ShardsOn(rank).at(stage.stage), module.layout,
                             ShardingsOf(config, module));
-      std::int64_t elements = 0;
+      std::size_t trained_bytes = 0;
+      std::size_t frozen_bytes = 0;
       for (const FlatParameter& parameter : flat.parameters()) {
-        if (parameter.spec.frozen || !flat.ReportsOwn(parameter)) continue;
-        elements += flat.OwnOf(parameter).size();
+        const ParameterSpec& spec = parameter.spec;
+        if (!spec.frozen && flat.ReportsOwn(parameter)) {
+          trained_bytes += 3 * static_cast<std::size_t>(flat.OwnOf(parameter).size()) * element;
+        } else if (spec.frozen && !spec.from_folder && flat.ReportsFrozen(parameter)) {
+          frozen_bytes += static_cast<std::size_t>(parameter.size) * frozen;
+        }
       }
-      if (elements > 0) bytes[rank] = 3 * static_cast<std::size_t>(elements) * StateElement(config);
+      if (trained_bytes > 0) need.snapshots[rank] = trained_bytes;
+      if (trained_bytes + frozen_bytes > 0) need.files[rank] = trained_bytes + frozen_bytes;
     }
   }
-  return bytes;
+  for (const auto& [replica, first] : mirrors.made) {
+    if (replica.second != stage.stage) continue;
+    for (auto* bytes : {&need.snapshots, &need.files}) {
+      const auto stored = bytes->find(first.rank);
+      if (stored != bytes->end()) (*bytes)[replica.first] = stored->second;
+    }
+  }
 }
 
-std::vector<StageNeed> StageNeeds(const JobPlan& plan) {
+std::vector<StageNeed> StageNeeds(const JobPlan& plan, const ProcessPlan& processes) {
   const Config& config = plan.config();
+  const MirrorPlan mirrors = PlanMirrors(plan, processes, config.checkpoint.replicas);
   std::vector<StageNeed> needs;
   for (const StagePlan& stage : plan.stages()) {
     const ModulePlan& module = plan.ModuleOf(stage.module);
@@ -233,7 +250,7 @@ std::vector<StageNeed> StageNeeds(const JobPlan& plan) {
       need.gone_at_restore = (one.activations - one.away) *
                              static_cast<std::size_t>(std::max<std::int64_t>(0, stage.kept - left));
     }
-    need.snapshots = SnapshotsOf(plan, stage);
+    AddStored(plan, stage, mirrors, need);
     if (stage.pp == 0) AddWaitingRows(plan, stage.module, need);
     for (int dp = 0; dp < module.grid.layout().dp; ++dp) {
       for (const int rank : plan.RanksOf(stage.stage, dp)) need.ranks.push_back(rank);
@@ -270,29 +287,52 @@ std::map<int, std::size_t> SnapshotNeeds(const std::vector<StageNeed>& stages) {
   return needs;
 }
 
-std::map<int, std::size_t> HostNeeds(const Config& config, const std::vector<StageNeed>& stages) {
+std::map<int, std::size_t> HostNeeds(const JobPlan& plan, const ProcessPlan& processes,
+                                     const std::vector<StageNeed>& stages) {
   const auto beside = SumByRank(stages, OnHost);
   const auto parameters = SumByRank(stages, [](const auto& s) { return s.memory.parameters; });
   const auto savings = RankSavings(stages);
   std::map<int, std::size_t> needs = RankNeeds(stages);
   for (auto& [rank, bytes] : needs) {
-    bytes = config.cluster.backend == Backend::kCuda
+    bytes = plan.config().cluster.backend == Backend::kCuda
                 ? std::max(beside.at(rank), parameters.at(rank))
                 : bytes - savings.at(rank) + beside.at(rank);
   }
-  for (const auto& [rank, bytes] : SnapshotNeeds(stages)) {
-    needs[rank] += bytes + MirrorNeedOf(config, bytes).held;
+  for (const auto& [rank, bytes] : SnapshotNeeds(stages)) needs[rank] += bytes;
+  for (const auto& [process, need] : MirrorNeeds(plan, processes, stages)) {
+    const std::vector<int>& ranks = processes.Of(process).ranks;
+    if (!ranks.empty()) needs[ranks.front()] += need.held;
   }
   return needs;
 }
 
-MirrorNeed MirrorNeedOf(const Config& config, std::size_t snapshot) {
-  const auto replicas = static_cast<std::size_t>(config.checkpoint.replicas);
-  if (replicas == 0) return {};
-  constexpr std::size_t kKept = 2;  // the last that is complete, and the one being made
-  // A state is copied although a checkpoint of another is still being written.
-  const std::size_t copies = config.checkpoint.async && config.checkpoint.periodic() ? 1 : 0;
-  return {.sent = replicas * snapshot, .held = (kKept * (1 + replicas) + copies) * snapshot};
+std::map<ProcessId, MirrorNeed> MirrorNeeds(const JobPlan& plan, const ProcessPlan& processes,
+                                            const std::vector<StageNeed>& stages) {
+  const CheckpointConfig& checkpoint = plan.config().checkpoint;
+  std::map<ProcessId, MirrorNeed> needs;
+  if (checkpoint.replicas == 0 || processes.num_processes() == 1) return needs;
+  constexpr std::size_t kKept = 2;  // the last state that is complete, and the one being made
+  // A state is copied although the file of another is still being written to a disk.
+  const std::size_t copies = checkpoint.async && checkpoint.periodic() ? 1 : 0;
+  const MirrorPlan mirrors = PlanMirrors(plan, processes, checkpoint.replicas);
+  std::map<ShardPlace, std::size_t> files;
+  for (const StageNeed& stage : stages) {
+    for (const auto& [rank, bytes] : stage.snapshots) {
+      if (mirrors.made.contains({rank, stage.stage})) continue;
+      needs[processes.HomeOf(rank)].held += copies * bytes;
+    }
+    for (const auto& [rank, bytes] : stage.files) {
+      files[{rank, stage.stage}] = bytes;
+      needs[processes.HomeOf(rank)].held += kKept * bytes;
+    }
+  }
+  for (const MirrorPlan::Sent& mirror : mirrors.sent) {
+    for (const ShardPlace& shard : mirror.shards) {
+      needs[mirror.process].sent += files[shard];
+      needs[mirror.holder].held += kKept * files[shard];
+    }
+  }
+  return needs;
 }
 
 std::map<int, std::size_t> RankSavings(const std::vector<StageNeed>& stages) {

@@ -8,10 +8,12 @@
 #include <vector>
 
 #include "configs/config.hpp"
+#include "layout/ids.hpp"
 
 namespace troupe {
 
 class JobPlan;
+class ProcessPlan;
 
 /// Bytes on one rank of a stage: on the rank that holds most.
 struct StageMemory {
@@ -40,8 +42,10 @@ struct StageNeed {
   std::size_t away = 0;         ///< others of these, in host memory
   std::size_t rows = 0;         ///< of windows of colocated encoders, which wait for their forwards
   std::size_t rows_away = 0;    ///< others of these, in host memory
-  /// By rank: the copies in host memory that checkpoints are written from.
+  /// By rank: the copies in host memory that checkpoints and mirrors are written from.
   std::map<int, std::size_t> snapshots;
+  /// By rank: the files, in which frozen values are, too, unless a folder has them.
+  std::map<int, std::size_t> files;
   /// The part of `activations` that is released before the offloaded state of the stages that feed
   /// this one begins to come back.
   std::size_t gone_at_restore = 0;
@@ -49,7 +53,7 @@ struct StageNeed {
 };
 
 /// Returns the needs in the order of the stages. Synthetic modules hold nothing and have none.
-std::vector<StageNeed> StageNeeds(const JobPlan& plan);
+std::vector<StageNeed> StageNeeds(const JobPlan& plan, const ProcessPlan& processes);
 
 /// Returns bytes by rank, over all its stages.
 std::map<int, std::size_t> RankNeeds(const std::vector<StageNeed>& stages);
@@ -59,18 +63,21 @@ std::map<int, std::size_t> SnapshotNeeds(const std::vector<StageNeed>& stages);
 
 /// Returns host bytes by rank. A rank of backend "cpu" has all its needs on the host, and in
 /// addition the copies of offloaded encoders and activations. A rank on a GPU has these copies, or
-/// its parameters while they are created, whichever is larger. Both have the snapshots and the mirrors.
-std::map<int, std::size_t> HostNeeds(const Config& config, const std::vector<StageNeed>& stages);
+/// its parameters while they are created, whichever is larger. Both have the snapshots, and the first rank
+/// of a process the mirrors.
+std::map<int, std::size_t> HostNeeds(const JobPlan& plan, const ProcessPlan& processes,
+                                     const std::vector<StageNeed>& stages);
 
-/// What mirrors in memory cost a rank (checkpoint.replicas).
+/// What mirrors in memory cost a process (checkpoint.replicas).
 struct MirrorNeed {
-  std::size_t sent = 0;  ///< bytes for each mirror
-  /// Bytes of both states of its own and of each rank that it mirrors, and of a second copy. The other
-  /// ranks are taken to have as much state.
+  std::size_t sent = 0;  ///< bytes that it sends for each state
+  /// Bytes of two states, each with its own files and those that it mirrors. If checkpoints are written
+  /// beside training, a second copy of its own state is added.
   std::size_t held = 0;
 };
-/// `snapshot`: what the rank copies (SnapshotNeeds).
-MirrorNeed MirrorNeedOf(const Config& config, std::size_t snapshot);
+/// Returns the needs by process; empty without mirrors, or with one process.
+std::map<ProcessId, MirrorNeed> MirrorNeeds(const JobPlan& plan, const ProcessPlan& processes,
+                                            const std::vector<StageNeed>& stages);
 
 /// Returns by rank how much offloading lowers the peak. The language model's activations use the
 /// room of the offloaded state, so this is the smaller of the two.

@@ -236,7 +236,8 @@ std::vector<int> MachinePart::ranks() const {
 
 Findings CheckMachine(const Config& config, const MachinePart& part) {
   const JobPlan plan(config);
-  const std::vector<StageNeed> stages = StageNeeds(plan);
+  const ProcessPlan processes(config.cluster);
+  const std::vector<StageNeed> stages = StageNeeds(plan, processes);
   const int ranks = part.num_ranks();
   Findings findings;
   findings.push_back(Well("versions", VersionText() + ", UCX " + UcxVersion()));
@@ -247,7 +248,7 @@ Findings CheckMachine(const Config& config, const MachinePart& part) {
   // If the nodes meet, the first makes the run directory and the others look for it.
   if (part.first || !part.meets)
     findings.push_back(CheckRunDirectory(config, DiskNeedOf(plan, stages)));
-  findings.push_back(CheckMemory(MemoryHere(HostNeeds(config, stages), part),
+  findings.push_back(CheckMemory(MemoryHere(HostNeeds(plan, processes, stages), part),
                                  static_cast<int>(part.processes.size()), ReadMemory()));
   findings.push_back(CheckCores(ranks, UsableCores()));
   findings.push_back(CheckThreads(ranks));

@@ -164,7 +164,7 @@ ReducedGradients SyntheticProgram::ReduceGradients() {
   if (!shape_.trains) return {};
   if (replicas_) replicas_->AllReduce(gradient_.data(), 1, DType::kFloat64, ReduceOp::kSum);
   const double g = *gradient_.as<double>();
-  return {owns() ? g * g : 0.0};
+  return {Owns(shard_) ? g * g : 0.0};
 }
 
 void SyntheticProgram::Update(const UpdateStep& step) {
@@ -182,7 +182,13 @@ std::vector<TensorPiece> SyntheticProgram::Tensors(TensorKind kind) const {
            .global_shape = {1},
            .offsets = {0},
            .value = kind == TensorKind::kParameter ? weight_ : gradient_,
-           .owner = owns()}};
+           .owner = Owns(shard_)}};
+}
+
+std::vector<TensorPiece> SyntheticProgram::TensorsToCopy(TensorKind kind) const {
+  std::vector<TensorPiece> pieces = copies_ ? Tensors(kind) : std::vector<TensorPiece>();
+  for (TensorPiece& piece : pieces) piece.owner = true;  // of the shard that stores it
+  return pieces;
 }
 
 void SyntheticProgram::SetTensors(TensorKind kind, const std::vector<TensorPiece>& pieces) {

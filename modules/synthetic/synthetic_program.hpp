@@ -44,9 +44,15 @@ class SyntheticProgram : public StageProgram {
   void Update(const UpdateStep& step) override;
   std::vector<TensorPiece> Tensors(TensorKind kind) const override;
   void SetTensors(TensorKind kind, const std::vector<TensorPiece>& pieces) override;
+  void PrepareCopies(const ShardAddress* first) override {
+    if (first != nullptr) copies_ = Owns(*first);
+  }
   std::size_t state_bytes() const override { return 2 * sizeof(double); }
 
   double gradient() const { return *gradient_.as<double>(); }
+
+ protected:
+  std::vector<TensorPiece> TensorsToCopy(TensorKind kind) const override;
 
  private:
   struct Flight {
@@ -54,13 +60,16 @@ class SyntheticProgram : public StageProgram {
     double scale = 1.0;
   };
   Buffer SourceRows(const Inputs& inputs) const;
-  /// Whether the stage's weight is this shard's to report.
-  bool owns() const { return shard_.dp == 0 && shard_.tp == 0 && shard_.cp == 0; }
+  /// Whether the stage's weight is that shard's to report.
+  static bool Owns(const ShardAddress& shard) {
+    return shard.dp == 0 && shard.tp == 0 && shard.cp == 0;
+  }
 
   ShardAddress shard_;
   SyntheticConfig config_;
   SyntheticShape shape_;
   std::shared_ptr<Communicator> replicas_;
+  bool copies_ = Owns(shard_);
   Buffer weight_;
   Buffer gradient_;
   std::map<std::int64_t, Flight> flights_;

@@ -313,12 +313,10 @@ ParameterStore::Sources ParameterStore::HostSources(TensorKind kind) const {
 ParameterStore::Held ParameterStore::HeldOf(const FlatParameter& parameter, TensorKind kind,
                                             const Sources& from) const {
   if (parameter.spec.frozen) {
-    return {from.frozen.narrow(0, parameter.offset, parameter.size),
-            {0, parameter.size},
-            layout_.ReportsFrozen(parameter)};
+    return {from.frozen.narrow(0, parameter.offset, parameter.size), {0, parameter.size}};
   }
   const Interval own = layout_.OwnOf(parameter);
-  if (own.empty()) return {{}, {0, 0}, false};
+  if (own.empty()) return {{}, {0, 0}};
   const FlatBucket& bucket = BucketOf(parameter);
   const bool in_whole =
       kind == TensorKind::kGradient || (kind == TensorKind::kParameter && !IsRounded(bucket));
@@ -326,27 +324,37 @@ ParameterStore::Held ParameterStore::HeldOf(const FlatParameter& parameter, Tens
   const std::int64_t first = in_whole ? layout_.num_trained() - from.whole.numel() : 0;
   return {in_whole ? from.whole.narrow(0, own.begin - first, own.size())
                    : OwnPart(from.own, bucket, own),
-          {own.begin - parameter.offset, own.end - parameter.offset},
-          layout_.ReportsOwn(parameter)};
+          {own.begin - parameter.offset, own.end - parameter.offset}};
+}
+
+std::vector<const FlatParameter*> ParameterStore::Copied(bool frozen) const {
+  std::vector<const FlatParameter*> copied;
+  for (const FlatParameter& parameter : layout_.parameters()) {
+    const ParameterSpec& spec = parameter.spec;
+    if (spec.frozen != frozen || !Reports(stored_layout(), parameter)) continue;
+    const bool is_stored = frozen ? !spec.from_folder : !layout_.OwnOf(parameter).empty();
+    if (is_stored) copied.push_back(&parameter);
+  }
+  return copied;
 }
 
 std::vector<TensorPiece> ParameterStore::PiecesOf(TensorKind kind, const Sources& from,
-                                                  bool stored_only,
+                                                  bool copied_only,
                                                   const std::shared_ptr<Copies>& owner) const {
   std::vector<TensorPiece> pieces;
   for (const FlatParameter& parameter : layout_.parameters()) {
     const ParameterSpec& spec = parameter.spec;
     if (spec.frozen && kind != TensorKind::kParameter) continue;
+    const bool owned = Reports(copied_only ? stored_layout() : layout_, parameter);
+    if (copied_only && (!owned || (spec.frozen && spec.from_folder))) continue;
     Held held = HeldOf(parameter, kind, from);
-    const bool stored = held.owner && !(spec.frozen && spec.from_folder);
-    if (stored_only && !stored) continue;
     for (const Box& box : BoxesOf(parameter.slice.shape, held.interval)) {
       const std::int64_t size = NumElements(box.shape);
       TensorPiece piece{.name = spec.name,
                         .global_shape = spec.shape,
                         .offsets = parameter.slice.offsets,
                         .value = KeptBy(owner, held.elements.narrow(0, 0, size).view(box.shape)),
-                        .owner = held.owner,
+                        .owner = owned,
                         .in_folder = spec.frozen && spec.from_folder};
       for (std::size_t d = 0; d < box.offsets.size(); ++d) piece.offsets[d] += box.offsets[d];
       pieces.push_back(std::move(piece));
@@ -367,11 +375,9 @@ ParameterStore::Sources ParameterStore::AllocateCopy(TensorKind kind, CopyLane& 
     return lane.HostBytes(static_cast<std::int64_t>(live.nbytes())).view(live.scalar_type());
   };
   const Sources live = LiveSources(kind);
-  const bool owns = std::ranges::any_of(layout_.parameters(), [&](const FlatParameter& parameter) {
-    return !parameter.spec.frozen && HeldOf(parameter, kind, live).owner;
-  });
   // Replicas whose state others store copy nothing.
-  return owns ? Sources{like(live.whole), like(live.own), {}} : Sources{live.whole, live.own, {}};
+  return Copied(false).empty() ? Sources{live.whole, live.own, {}}
+                               : Sources{like(live.whole), like(live.own), {}};
 }
 
 void ParameterStore::TakeFreeCopies(CopyLane& lane) {
@@ -389,11 +395,9 @@ void ParameterStore::TakeFreeCopies(CopyLane& lane) {
 std::vector<LaneCopy> ParameterStore::CopiesOf(TensorKind kind) const {
   std::vector<LaneCopy> copies;
   const Sources live = LiveSources(kind);
-  for (const FlatParameter& parameter : layout_.parameters()) {
-    if (parameter.spec.frozen) continue;
-    const Held from = HeldOf(parameter, kind, live);
-    if (!from.owner) continue;
-    copies.push_back({HeldOf(parameter, kind, copied_->at(kind)).elements, from.elements});
+  for (const FlatParameter* parameter : Copied(false)) {
+    copies.push_back({HeldOf(*parameter, kind, copied_->at(kind)).elements,
+                      HeldOf(*parameter, kind, live).elements});
   }
   return copies;
 }
@@ -422,7 +426,10 @@ void ParameterStore::CopyStored(CopyLane& lane, bool leaves, StateMovedCallback 
     std::ranges::move(CopiesOf(kind), std::back_inserter(copies));
   }
   if (!copied_frozen_.defined()) {
-    copied_frozen_ = leaves ? frozen_.clone().to(at::kCPU) : frozen_.to(at::kCPU);
+    const bool has_any = !Copied(true).empty();
+    copied_frozen_ = !has_any ? frozen_
+                     : leaves ? frozen_.clone().to(at::kCPU)
+                              : frozen_.to(at::kCPU);
   }
   copied_->at(TensorKind::kParameter).frozen = copied_frozen_;
   lane.Queue(std::move(copies), {}, std::move(done));

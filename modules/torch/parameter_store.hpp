@@ -5,9 +5,11 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <torch/types.h>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "modules/groups.hpp"
@@ -78,6 +80,8 @@ class ParameterStore {
   /// See StageProgram::SetTensors; `who` begins the texts of errors. Where replicas divide the
   /// state, parameters arrive from the others, which must set theirs, too.
   void SetPieces(const std::string& who, TensorKind kind, const std::vector<TensorPiece>& pieces);
+  /// Copies are made of what another shard stores, which holds the same state and has that layout.
+  void CopyFor(FlatLayout first) { first_ = std::move(first); }
   /// See StageProgram::PrepareCopies.
   void PrepareCopies(CopyLane& lane);
   /// Begins to copy by `lane` what CopiedPieces lists; see StageProgram::CopyState. Frozen values are
@@ -101,7 +105,6 @@ class ParameterStore {
   struct Held {
     at::Tensor elements;  ///< flat
     Interval interval;    ///< of them, in this shard's slice of the parameter
-    bool owner = false;
   };
 
   void Initialise(std::uint64_t seed);
@@ -134,13 +137,21 @@ class ParameterStore {
   /// From the live elements to those of their copies, which have memory.
   std::vector<LaneCopy> CopiesOf(TensorKind kind) const;
   Held HeldOf(const FlatParameter& parameter, TensorKind kind, const Sources& from) const;
-  /// Those alone that this shard stores, or all: only those are looked up in `from`. They keep `owner`
+  /// Whether the shard with that layout reports what it holds of a parameter.
+  static bool Reports(const FlatLayout& layout, const FlatParameter& parameter) {
+    return parameter.spec.frozen ? layout.ReportsFrozen(parameter) : layout.ReportsOwn(parameter);
+  }
+  /// The parameters that copies have something of, frozen or trained.
+  std::vector<const FlatParameter*> Copied(bool frozen) const;
+  /// All pieces, or only those that copies have: only these are looked up in `from`. They keep `owner`
   /// alive, if there is one.
-  std::vector<TensorPiece> PiecesOf(TensorKind kind, const Sources& from, bool stored_only,
+  std::vector<TensorPiece> PiecesOf(TensorKind kind, const Sources& from, bool copied_only,
                                     const std::shared_ptr<Copies>& owner = nullptr) const;
+  const FlatLayout& stored_layout() const { return first_ ? *first_ : layout_; }
 
   Numerics numerics_;
   FlatLayout layout_;
+  std::optional<FlatLayout> first_;  ///< of the shard for which this one makes copies
   std::unordered_map<std::string, std::size_t> numbers_;  ///< of parameters, by name
   ShardGroups groups_;
   at::Tensor frozen_;
@@ -151,7 +162,7 @@ class ParameterStore {
   at::Tensor first_moments_;
   at::Tensor second_moments_;
   std::shared_ptr<Copies> copied_;  ///< the last one; null: there is none
-  at::Tensor copied_frozen_;        ///< shared by all copies
+  at::Tensor copied_frozen_;        ///< shared by all copies; live where they have nothing of it
   /// All copies. One that pieces refer to keeps its values.
   std::vector<std::shared_ptr<Copies>> copies_;
   std::unique_ptr<BucketExchange> exchange_;  ///< destroyed first: it uses the others

@@ -293,9 +293,10 @@ std::vector<TensorPiece> TorchStage::Tensors(TensorKind kind) const {
   return store_.Pieces(kind);
 }
 
-void TorchStage::PrepareCopies() {
+void TorchStage::PrepareCopies(const ShardAddress* first) {
   WithShortErrors(name_, [&] {
     snapshots_ = MakeLane(numerics_.device);
+    if (first != nullptr) store_.CopyFor(LayoutOf(*config_, *first));
     store_.PrepareCopies(*snapshots_);
   });
 }

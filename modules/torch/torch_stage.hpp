@@ -40,7 +40,7 @@ class TorchStage : public StageProgram {
   std::vector<TensorPiece> Tensors(TensorKind kind) const override;
   /// All kinds but gradients. Throws std::logic_error while a backward is owed.
   void SetTensors(TensorKind kind, const std::vector<TensorPiece>& pieces) override;
-  void PrepareCopies() override;
+  void PrepareCopies(const ShardAddress* first) override;
   void CopyState(StateMovedCallback done) override;
   std::vector<TensorPiece> CopiedTensors(TensorKind kind) const override {
     return store_.CopiedPieces(kind);

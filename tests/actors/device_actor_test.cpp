@@ -59,6 +59,9 @@ class LoggedProgram : public StageProgram {
     Note("copy");
     log_->moves.push_back(std::move(done));
   }
+  void PrepareCopies(const ShardAddress* first) override {
+    Note("prepare copies" + (first ? " for " + ToString(*first) : ""));
+  }
   std::vector<TensorPiece> CopiedTensors(TensorKind) const override {
     return {{name_ + ".weight", {1}, {0}, RowsOf({factor_ + 0.5}), true},
             {name_ + ".other", {1}, {0}, RowsOf({0.0}), false}};
@@ -327,6 +330,28 @@ TEST_CASE_METHOD(DeviceFixture, "a copy is saved by the writer thread, with the 
   log->saved.clear();
   Ask<ShardStored>(device, SaveShard{3, {"step 9", 9}, 9, false});
   CHECK(log->saved == std::vector<double>{20.0, 20.0, 20.0});  // the state itself
+}
+
+TEST_CASE_METHOD(DeviceFixture, "a replica makes the mirror of another shard, and no file",
+                 "[actors][device]") {
+  const ShardAddress first = {.module = "language", .pp = 1, .rank = 2};
+  config.copies = true;
+  config.mirrored[3] = first;
+  Open();
+  CHECK(TakeCalls() ==
+        Calls{"language.s0 prepare copies", "language.s1 prepare copies for " + ToString(first)});
+  const auto mirrored =
+      Ask<ShardStored>(device, SaveShard{3, {"memory 8", 8, true, true}, 8, true});
+  CHECK(TakeCalls() == Calls{"save " + ToString(first) + " into memory 8"});
+  REQUIRE(mirrored->answers.at(0).made.size() == 1);
+  CHECK(mirrored->answers[0].stored == StoredShard{});
+  CHECK(mirrored->answers[0].made[0].rank == 2);
+  CHECK(mirrored->answers[0].made[0].stage == 3);
+  CHECK(mirrored->answers[0].made[0].stored.sha256 == "hash of step 8");
+  const auto written = Ask<ShardStored>(device, SaveShard{3, {"step 8", 8}, 8, true});
+  CHECK(TakeCalls().empty());
+  CHECK(written->answers.at(0).stored == StoredShard{});
+  CHECK(written->answers[0].made.empty());
 }
 
 TEST_CASE_METHOD(DeviceFixture, "work that the device itself fails at is named with its words",

@@ -18,13 +18,23 @@ class MirroringDirector : public DirectorFixture {
       return std::to_string(shards.size()) + " shards of " + std::to_string(steps);
     };
     config.holders = {first.As<Holder>(), second.As<Holder>()};
-    config.mirrors = {{1, 0}, {0, 1}};
+    config.mirrors.sent = {{1, 0, {{3, 0}, {5, 1}}}, {0, 1, {{8, 3}}}};
+    config.mirrors.made = {{{9, 3}, {.module = "vision", .rank = 8}}};
   }
 
-  void StoreState() {
-    Give<SaveState>(*updates[0], StateSaved{{{3, 0, {}}, {5, 1, {}}}});
-    Give<SaveState>(*updates[1], StateSaved{{{8, 3, {}}}});
+  /// The shard on rank 5 stores nothing; a replica makes the file of the one on rank 8.
+  void StoreState(const StoredShard& made = StoredBy("n0", 1)) {
+    Give<SaveState>(*updates[0], StateSaved{{{3, 0, {.file = "first"}}, {5, 1, {}}}});
+    StateSaved saved{{{8, 3, StoredBy("n1", 1)}}, {}};
+    if (!made.file.empty()) saved.made.push_back({8, 3, made});
+    Give<SaveState>(*updates[1], saved);
     Give<SaveState>(*updates[2], StateSaved{});
+  }
+  static StoredShard StoredBy(const std::string& process, std::uint64_t digest) {
+    return {.file = "second",
+            .process = process,
+            .tensors = {{TensorKind::kParameter, "same", {4}, DType::kFloat32, 7},
+                        {TensorKind::kFirstMoment, "vision.norm", {4}, DType::kFloat32, digest}}};
   }
   void HoldMirrors() {
     Give<HoldMirror>(first, MirrorHeld{});
@@ -64,7 +74,9 @@ TEST_CASE_METHOD(MirroringDirector, "an update waits until all processes hold th
   REQUIRE(first.Count<HoldMirror>() == 1);
   CHECK(first.Oldest<HoldMirror>().folder == "memory 1");
   CHECK(first.Oldest<HoldMirror>().from == 1);
+  CHECK(first.Oldest<HoldMirror>().files == std::vector<std::string>{"second"});
   CHECK(second.Oldest<HoldMirror>().from == 0);
+  CHECK(second.Oldest<HoldMirror>().files == std::vector<std::string>{"first"});
   Give<HoldMirror>(first, MirrorHeld{});
   CHECK(first.Count<CompleteHeld>() == 0);  // one mirror is not there yet
   Give<HoldMirror>(second, MirrorHeld{});
@@ -80,13 +92,14 @@ TEST_CASE_METHOD(MirroringDirector, "an update waits until all processes hold th
 
 TEST_CASE_METHOD(MirroringDirector, "a state is asked for before an update may change it",
                  "[actors][director]") {
+  config.mirrors.made.clear();
   config.updates.resize(1);  // it needs no norm of another, so it may be asked early
   updates.resize(1);
   Start(4);
   Complete(0);
   GiveNorms(1);
   TakeLog();
-  Give<SaveState>(*updates[0], StateSaved{{{3, 0, {}}, {5, 1, {}}}});
+  Give<SaveState>(*updates[0], StateSaved{{{3, 0, {.file = "first"}}, {8, 3, {.file = "second"}}}});
   HoldMirrors();
   CompleteMirrors();
   const ProbeLog log = TakeLog();
@@ -142,6 +155,36 @@ TEST_CASE_METHOD(MirroringDirector, "a job ends when its last mirror is complete
   ShowTensors();
   REQUIRE(done->answers.size() == 1);
   CHECK(done->answers[0].failure.empty());
+}
+
+TEST_CASE_METHOD(MirroringDirector, "replicas that differ fail the job", "[actors][director]") {
+  Start(3);
+  Complete(0);
+  StoreState(StoredBy("n0", 2));
+  REQUIRE(done->answers.size() == 1);
+  CHECK_THAT(done->answers[0].failure.text,
+             Catch::StartsWith("the replicas of second on n1 and n0 hold different values of first "
+                               "moment vision.norm: "));
+}
+
+TEST_CASE_METHOD(MirroringDirector, "a replica that has not made its mirror fails the job",
+                 "[actors][director]") {
+  Start(3);
+  Complete(0);
+  StoreState({});
+  REQUIRE(done->answers.size() == 1);
+  CHECK(done->answers[0].failure.text == "a mirror of rank 8, stage 3 was not made");
+}
+
+TEST_CASE_METHOD(MirroringDirector, "nothing is sent of shards that store nothing",
+                 "[actors][director]") {
+  config.mirrors.sent = {{0, 1, {{5, 1}}}, {1, 0, {{5, 1}, {3, 0}}}};
+  Start(2);
+  Complete(0);
+  StoreState();
+  CHECK(first.Count<HoldMirror>() == 0);
+  REQUIRE(second.Count<HoldMirror>() == 1);
+  CHECK(second.Oldest<HoldMirror>().files == std::vector<std::string>{"first"});
 }
 
 TEST_CASE_METHOD(MirroringDirector, "a job whose mirror cannot be held fails",

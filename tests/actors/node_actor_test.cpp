@@ -324,7 +324,8 @@ TEST_CASE_METHOD(NodeFixture, "a node reads files of checkpoints for others, and
   CHECK(failed->errors == std::vector<std::string>{"the disk is full"});
 }
 
-TEST_CASE_METHOD(NodeFixture, "a node holds mirrors of another process, and gives its own files",
+TEST_CASE_METHOD(NodeFixture,
+                 "a node fetches mirrors from another, and gives the files it is asked for",
                  "[actors][node]") {
   config.held = std::make_shared<HeldFiles>();
   Open(1);
@@ -333,17 +334,21 @@ TEST_CASE_METHOD(NodeFixture, "a node holds mirrors of another process, and give
     std::copy(text.begin(), text.end(), bytes.as<char>());
     return bytes;
   };
-  config.held->Put("/run/memory/a", {"own", bytes_of("own bytes")}, true);
-  const auto mirror = Ask<MirrorHeld>(node, HoldMirror{"/run/memory/a", 2});
+  config.held->Put("/run/memory/a", {"own", bytes_of("own bytes")});
+  const auto mirror = Ask<MirrorHeld>(node, HoldMirror{"/run/memory/a", 2, {"one", "two"}});
   CHECK(mirror->pending());
   CHECK(others.at(2)->Oldest<GiveFiles>().folder == "/run/memory/a");
   CHECK(others.at(2)->Oldest<GiveFiles>().to == 1);
+  CHECK(others.at(2)->Oldest<GiveFiles>().files == std::vector<std::string>{"one", "two"});
   const FilesGiven given{{{"one", bytes_of("1")}, {"two", bytes_of("22")}}};
   Give<GiveFiles>(*others.at(2), given);
   CHECK(mirror->answers.size() == 1);
-  const auto own = Ask<FilesGiven>(node, GiveFiles{"/run/memory/a", 0});
-  REQUIRE(own->answers.at(0).files.size() == 1);  // mirrors are not passed on
+  const auto own = Ask<FilesGiven>(node, GiveFiles{"/run/memory/a", 0, {"own"}});
+  REQUIRE(own->answers.at(0).files.size() == 1);
   CHECK(own->answers[0].files[0].name == "own");
+  const auto unknown = Ask<FilesGiven>(node, GiveFiles{"/run/memory/a", 0, {"own", "four"}});
+  CHECK(unknown->errors ==
+        std::vector<std::string>{"/run/memory/a/four: not held by this process"});
   for (const std::string name : {"own", "one", "two"}) {
     CHECK(Ask<FileFound>(node, FindFile{"/run/memory/a/" + name})->answers.at(0).found);
   }
@@ -358,9 +363,9 @@ TEST_CASE_METHOD(NodeFixture, "a mirror of a lost process does not come", "[acto
   config.held = std::make_shared<HeldFiles>();
   Open(1);
   Send(node, PeerLost{2});
-  const auto lost = Ask<MirrorHeld>(node, HoldMirror{"/run/memory/a", 2});
+  const auto lost = Ask<MirrorHeld>(node, HoldMirror{"/run/memory/a", 2, {"one"}});
   CHECK(lost->errors.size() == 1);
-  const auto refused = Ask<MirrorHeld>(node, HoldMirror{"/run/memory/a", 0});
+  const auto refused = Ask<MirrorHeld>(node, HoldMirror{"/run/memory/a", 0, {"one"}});
   Refuse<GiveFiles>(*others.at(0), "no memory is left");
   CHECK(refused->errors == std::vector<std::string>{"no memory is left"});
 }

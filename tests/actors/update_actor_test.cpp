@@ -257,6 +257,7 @@ TEST_CASE_METHOD(UpdateFixture,
     stored.parts.emplace_back();
     stored.parts.back().stored.sha256 = sum;
   }
+  stored.parts[1].made = {{6, 4, {.file = "of another"}}};
   Give<ToSet<SaveShard>>(devices, stored);
   REQUIRE(saved->answers.size() == 1);
   const std::vector<SavedShard>& shards = saved->answers[0].shards;
@@ -264,6 +265,8 @@ TEST_CASE_METHOD(UpdateFixture,
   CHECK(shards[2].rank == 8);
   CHECK(shards[2].stage == 5);
   CHECK(shards[2].stored.sha256 == "c");
+  REQUIRE(saved->answers[0].made.size() == 1);
+  CHECK(saved->answers[0].made[0].stored.file == "of another");
 }
 
 TEST_CASE_METHOD(UpdateFixture, "a state may be asked for until the next round begins",

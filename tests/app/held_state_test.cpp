@@ -40,15 +40,17 @@ TEST_CASE("a job goes on from the newest state that its processes hold whole", "
 
 TEST_CASE("a process tells what it holds, with the sum of the manifest", "[app]") {
   HeldFiles held;
-  held.Put("a", {"f", held.Allocate(1)}, true);
+  held.Put("a", {"f", held.Allocate(1)});
   const auto states = HeldBy(held);
   REQUIRE(states.size() == 1);
   CHECK(states[0].folder == "a");
   CHECK(states[0].manifest_sum.empty());
   CHECK(states[0].files == std::vector<std::string>{"f"});
   RunState run{.step = 7, .steps = 9};
-  const StoredShard stored{
-      .sha256 = std::string(64, '0'), .header_sha256 = std::string(64, '0'), .tensors = {}};
+  const StoredShard stored{.file = "f",
+                           .sha256 = std::string(64, '0'),
+                           .header_sha256 = std::string(64, '0'),
+                           .tensors = {}};
   held.Complete("a", FormatManifest(MakeManifest(run, {{{"m", 0, 0, 0, 0}, stored}})));
   CHECK(HeldBy(held)[0].step == 7);
   CHECK(HeldBy(held)[0].all_files.size() == 1);

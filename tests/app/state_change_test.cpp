@@ -15,7 +15,7 @@ namespace {
 
 /// A checkpoint of a run of `config`.
 CheckpointManifest SavedBy(const Config& config) {
-  StoredShard shard;
+  StoredShard shard{.file = "f"};
   for (const auto& [name, spec] : AllParameters(config)) {
     if (spec.frozen && spec.from_folder) continue;
     for (const TensorKind kind :

@@ -23,7 +23,8 @@ TEST_CASE("a shard's file is named after its place, not its device", "[checkpoin
 
 /// What a shard has written into a file of 5 bytes.
 StoredShard FiveBytes() {
-  return {.process = "n1",
+  return {.file = kFile,
+          .process = "n1",
           .bytes = 5,
           .sha256 = kSum,
           .header_sha256 = kSum,
@@ -43,6 +44,7 @@ TEST_CASE("a manifest is read as it was written", "[checkpoint]") {
   WriteBytes(directory.File(kFile), "12345");
   const CheckpointManifest manifest = MakeManifest(kRun, {{kShard, FiveBytes()}});
   CHECK(manifest.files == std::vector<CheckpointFile>{{kFile, "n1", 5, kSum, kSum}});
+  CHECK(MakeManifest(kRun, {{kShard, FiveBytes()}, {kShard, {}}}) == manifest);  // stores nothing
   CHECK(manifest.tensors.at("parameter/language.a") ==
         SavedTensor{StoredType::kFloat32, {4, 2}, 7, {0}});
   WriteManifest(folder, manifest);

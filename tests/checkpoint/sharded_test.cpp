@@ -27,7 +27,8 @@ const std::string kOwn = "m.s0-dp0-cp0-tp0.safetensors";
 WrittenShard WrittenNow(const std::string& folder, const ShardAddress& shard,
                         std::vector<StoredTensor> tensors) {
   const std::string path = folder + "/" + ShardFileName(shard);
-  StoredShard stored{.bytes = std::filesystem::file_size(path),
+  StoredShard stored{.file = ShardFileName(shard),
+                     .bytes = std::filesystem::file_size(path),
                      .sha256 = Sha256OfFile(path),
                      .header_sha256 = std::string(64, '0'),
                      .tensors = std::move(tensors)};
@@ -52,6 +53,7 @@ std::vector<WrittenShard> WriteAll(const std::string& folder) {
 void ManifestOfNow(const std::string& folder, const std::vector<WrittenShard>& written) {
   std::vector<WrittenShard> now;
   for (const WrittenShard& each : written) {
+    if (each.stored.file.empty()) continue;
     now.push_back(WrittenNow(folder, each.shard, each.stored.tensors));
   }
   WriteManifest(folder, MakeManifest({.step = 120}, now));
@@ -153,10 +155,13 @@ TEST_CASE("a shard's file has what it owns and says where that lies", "[checkpoi
   CHECK(other.metadata().at("step") == "120");
 }
 
-TEST_CASE("a shard that owns nothing writes a file without tensors", "[checkpoint]") {
+TEST_CASE("a shard that owns nothing writes no file", "[checkpoint]") {
   const TemporaryDirectory directory;
-  WriteShard(FakeProgram(kShards[3], 2, true), kShards[3], {directory.File("a"), 120});
-  CHECK(SafetensorsReader(directory.File("a/m.s0-dp1-cp0-tp1.safetensors")).entries().empty());
+  const std::string folder = directory.File("a");
+  const StoredShard stored =
+      WriteShard(FakeProgram(kShards[3], 2, true), kShards[3], {folder, 120});
+  CHECK(stored == StoredShard{});
+  CHECK(std::filesystem::is_empty(folder));
 }
 
 TEST_CASE("shards without a manifest are not read", "[checkpoint]") {
@@ -448,7 +453,7 @@ TEST_CASE("a checkpoint in memory is read as one on a disk", "[checkpoint]") {
     const auto pieces = StoredPieces([&](TensorKind kind) { return program.Tensors(kind); });
     MadeShard one = MakeShard(pieces, shard, order, Buffer::AllocateBytes);
     one.stored.disk = "n1";
-    held.Put(order.folder, std::move(one.file), true);
+    held.Put(order.folder, std::move(one.file));
     made.push_back({shard, std::move(one.stored)});
   }
   const std::string manifest = FormatManifest(MakeManifest({.step = 120}, made));
@@ -472,8 +477,8 @@ TEST_CASE("a checkpoint in memory is read as one on a disk", "[checkpoint]") {
   CHECK(read_all(2, 2) == ReadAllInto(directory.File("c"), 2, 2));
   CHECK(read_all(1, 1) == ReadAllInto(directory.File("c"), 1, 1));
   // A changed value is noticed. The error does not advise the user to remove a folder.
-  const auto files = held.OwnFiles(order.folder);
-  files[0].bytes.data()[files[0].bytes.num_bytes() - 1] ^= std::byte{1};
+  const Buffer bytes = held.BytesOf(order.folder, kOwn);
+  bytes.data()[bytes.num_bytes() - 1] ^= std::byte{1};
   CHECK_THROWS_WITH(read_all(2, 2),
                     Contains("was damaged since it was written") && !Contains("remove"));
   load.manifest_sum = std::string(64, '0');

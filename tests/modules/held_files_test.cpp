@@ -24,10 +24,10 @@ std::string TextOf(const HeldFiles& held, const std::string& path) {
 
 }  // namespace
 
-TEST_CASE("a process holds its own files and those of others", "[modules]") {
+TEST_CASE("a process holds files by folder and name", "[modules]") {
   HeldFiles held;
-  held.Put("/run/memory/a", {"own", BytesWith(held, "12345")}, true);
-  held.Put("/run/memory/a", {"other", BytesWith(held, "678")}, false);
+  held.Put("/run/memory/a", {"own", BytesWith(held, "12345")});
+  held.Put("/run/memory/a", {"other", BytesWith(held, "678")});
   CHECK(TextOf(held, "/run/memory/a/own") == "12345");
   CHECK(TextOf(held, "/run/memory/a/other") == "678");
   CHECK(TextOf(held, "/run/memory/a/third") == "none");
@@ -35,10 +35,9 @@ TEST_CASE("a process holds its own files and those of others", "[modules]") {
   CHECK(TextOf(held, "/run/memory/b/own") == "none");
   CHECK(TextOf(held, "own") == "none");
   CHECK(held.num_bytes() == 8);
-  const auto own = held.OwnFiles("/run/memory/a");
-  REQUIRE(own.size() == 1);
-  CHECK(own[0].name == "own");
-  CHECK(held.OwnFiles("/run/memory/b").empty());
+  CHECK(held.BytesOf("/run/memory/a", "own").num_bytes() == 5);
+  CHECK_THROWS_WITH(held.BytesOf("/run/memory/b", "own"),
+                    "/run/memory/b/own: not held by this process");
   const auto checkpoints = held.Checkpoints();
   REQUIRE(checkpoints.size() == 1);
   CHECK(checkpoints[0].manifest.empty());
@@ -51,12 +50,12 @@ TEST_CASE("a process holds its own files and those of others", "[modules]") {
 
 TEST_CASE("a complete state replaces all others, whose memory is used again", "[modules]") {
   HeldFiles held;
-  held.Put("/a", {"own", BytesWith(held, "12345")}, true);
+  held.Put("/a", {"own", BytesWith(held, "12345")});
   held.Complete("/a", "{}");
   CHECK(TextOf(held, "/a/manifest.json") == "{}");
-  const std::byte* const memory = held.OwnFiles("/a")[0].bytes.data();
+  const std::byte* const memory = held.BytesOf("/a", "own").data();
   const auto still_read = held.Open("/a/own");
-  held.Put("/b", {"own", BytesWith(held, "abcde")}, true);
+  held.Put("/b", {"own", BytesWith(held, "abcde")});
   CHECK(TextOf(held, "/a/own") == "12345");  // until the next is complete
   held.Complete("/b", "{}");
   CHECK(TextOf(held, "/a/own") == "none");
@@ -64,8 +63,8 @@ TEST_CASE("a complete state replaces all others, whose memory is used again", "[
   CHECK(held.Allocate(5).data() != memory);  // someone still reads it
   still_read->Read(0, text.data(), 5);
   CHECK(text == "12345");
-  held.Put("/c", {"own", BytesWith(held, "fghij")}, true);
-  const std::byte* const second = held.OwnFiles("/b")[0].bytes.data();
+  held.Put("/c", {"own", BytesWith(held, "fghij")});
+  const std::byte* const second = held.BytesOf("/b", "own").data();
   held.Complete("/c", "{}");
   CHECK(held.Allocate(4).data() != second);
   CHECK(held.Allocate(5).data() == second);
@@ -76,9 +75,9 @@ TEST_CASE("a complete state replaces all others, whose memory is used again", "[
 
 TEST_CASE("a state that was chosen is kept alone", "[modules]") {
   HeldFiles held;
-  held.Put("/a", {"own", BytesWith(held, "1")}, true);
+  held.Put("/a", {"own", BytesWith(held, "1")});
   held.Complete("/a", "{}");
-  held.Put("/b", {"own", BytesWith(held, "2")}, true);
+  held.Put("/b", {"own", BytesWith(held, "2")});
   held.KeepOnly("/a");
   CHECK(TextOf(held, "/a/own") == "1");
   CHECK(TextOf(held, "/a/manifest.json") == "{}");

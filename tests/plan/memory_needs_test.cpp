@@ -4,6 +4,7 @@
 #include "configs/loader.hpp"
 #include "plan/job_plan.hpp"
 #include "plan/memory.hpp"
+#include "plan/process_plan.hpp"
 
 namespace troupe {
 namespace {
@@ -16,15 +17,17 @@ struct Needs {
   std::size_t parameters = 0;
 };
 
+ProcessPlan Processes(const JobPlan& plan) { return ProcessPlan(plan.config().cluster); }
+
 /// Without copies for checkpoints.
 Needs NeedsWith(std::vector<std::string> overrides) {
   overrides.emplace_back("checkpoint.async=false");
   const JobPlan plan(LoadConfig("configs/shapes_colocated.toml", overrides).config);
-  const auto stages = StageNeeds(plan);
+  const auto stages = StageNeeds(plan, Processes(plan));
   Needs needs;
   needs.rank = RankNeeds(stages).at(0);
   needs.saved = RankSavings(stages).at(0);
-  needs.host = HostNeeds(plan.config(), stages).at(0);
+  needs.host = HostNeeds(plan, Processes(plan), stages).at(0);
   for (const StageNeed& stage : stages) {
     needs.offloaded += stage.memory.offloaded;
     needs.parameters += stage.memory.parameters;
@@ -53,8 +56,8 @@ TEST_CASE("activations that leave are memory of the host instead", "[cli]") {
 TEST_CASE("rows of a window wait on a GPU or on its host", "[cli]") {
   const std::string cuda = "cluster.backend=cuda";
   const auto stages = [&cuda](const std::string& override) {
-    return StageNeeds(
-        JobPlan(LoadConfig("configs/shapes_colocated.toml", {cuda, override}).config));
+    const JobPlan plan(LoadConfig("configs/shapes_colocated.toml", {cuda, override}).config);
+    return StageNeeds(plan, Processes(plan));
   };
   std::size_t rows = 0;
   for (const StageNeed& stage : stages("modules.vision.offload_results=false")) {
@@ -76,7 +79,7 @@ TEST_CASE("checkpoints are copied once in every layout, where they are copied at
   const auto copied = [](std::vector<std::string> overrides) {
     const JobPlan plan(LoadConfig("configs/shapes.toml", overrides).config);
     std::size_t sum = 0;
-    for (const auto& [rank, bytes] : SnapshotNeeds(StageNeeds(plan))) sum += bytes;
+    for (const auto& [rank, bytes] : SnapshotNeeds(StageNeeds(plan, Processes(plan)))) sum += bytes;
     return sum;
   };
   // 12 bytes for each parameter.
@@ -95,25 +98,57 @@ TEST_CASE("checkpoints are copied once in every layout, where they are copied at
   CHECK(copied({"checkpoint.async=false", "checkpoint.replicas=1"}) == one);
 
   const JobPlan plan(LoadConfig("configs/shapes.toml", {}).config);
-  const auto stages = StageNeeds(plan);
+  const auto stages = StageNeeds(plan, Processes(plan));
   const JobPlan without(LoadConfig("configs/shapes.toml", {"checkpoint.async=false"}).config);
-  CHECK(HostNeeds(plan.config(), stages).at(0) ==
-        HostNeeds(without.config(), StageNeeds(without)).at(0) + SnapshotNeeds(stages).at(0));
+  CHECK(HostNeeds(plan, Processes(plan), stages).at(0) ==
+        HostNeeds(without, Processes(without), StageNeeds(without, Processes(without))).at(0) +
+            SnapshotNeeds(stages).at(0));
 }
 
+// n0 has the language model with tp 2 pp 2, n1 the encoder with dp 4.
 TEST_CASE("two mirrors of each state are held, own and of others", "[cli]") {
-  const auto with = [](const std::string& replicas) {
-    return JobPlan(LoadConfig("configs/shapes.toml", {"checkpoint.replicas=" + replicas}).config);
+  const auto with = [](const std::string& replicas, const std::string& nodes) {
+    return JobPlan(LoadConfig("configs/shapes.toml",
+                              {"checkpoint.replicas=" + replicas, "cluster.nodes=" + nodes})
+                       .config);
   };
-  const JobPlan none = with("0");
-  const JobPlan two = with("2");
-  CHECK(MirrorNeedOf(none.config(), 100).sent == 0);
-  CHECK(MirrorNeedOf(none.config(), 100).held == 0);
-  CHECK(MirrorNeedOf(two.config(), 100).sent == 200);
-  CHECK(MirrorNeedOf(two.config(), 100).held == 700);
-  const std::size_t copied = SnapshotNeeds(StageNeeds(none)).at(0);
-  CHECK(HostNeeds(two.config(), StageNeeds(two)).at(0) ==
-        HostNeeds(none.config(), StageNeeds(none)).at(0) + 7 * copied);
+  const JobPlan none = with("0", "2");
+  CHECK(MirrorNeeds(none, Processes(none), StageNeeds(none, Processes(none))).empty());
+  const JobPlan alone = with("1", "1");
+  CHECK(MirrorNeeds(alone, Processes(alone), StageNeeds(alone, Processes(alone))).empty());
+
+  const auto copied = SnapshotNeeds(StageNeeds(none, Processes(none)));
+  const std::size_t language = copied.at(0) + copied.at(1) + copied.at(2) + copied.at(3);
+  const std::size_t vision = copied.at(4);
+  const JobPlan one = with("1", "2");
+  CHECK(SnapshotNeeds(StageNeeds(one, Processes(one))) == copied);
+  const auto sent = MirrorNeeds(one, Processes(one), StageNeeds(one, Processes(one)));
+  CHECK(sent.at(0).sent == language);
+  CHECK(sent.at(1).sent == vision);
+  CHECK(sent.at(0).held == 3 * language + 2 * vision);
+  CHECK(sent.at(1).held == 2 * language + 3 * vision);
+  CHECK(HostNeeds(one, Processes(one), StageNeeds(one, Processes(one))).at(4) ==
+        HostNeeds(none, Processes(none), StageNeeds(none, Processes(none))).at(4) +
+            sent.at(1).held);
+
+  // Frozen values are in the files, but copied only once. A folder would have them itself.
+  const JobPlan frozen(
+      LoadConfig("configs/shapes.toml",
+                 {"checkpoint.replicas=1", "cluster.nodes=2", "modules.vision.frozen=true"})
+          .config);
+  const auto kept = MirrorNeeds(frozen, Processes(frozen), StageNeeds(frozen, Processes(frozen)));
+  const std::size_t projector = SnapshotNeeds(StageNeeds(frozen, Processes(frozen))).at(4);
+  CHECK(projector < vision);
+  CHECK(kept.at(1).sent == projector + (vision - projector) / 3);
+  CHECK(kept.at(0).held == 3 * language + 2 * kept.at(1).sent);
+
+  // n2 and n3 have two replicas of the encoder each: the second node makes the mirror.
+  const JobPlan four = with("1", "4");
+  CHECK(SnapshotNeeds(StageNeeds(four, Processes(four))).at(6) == vision);
+  const auto made = MirrorNeeds(four, Processes(four), StageNeeds(four, Processes(four)));
+  CHECK(made.at(2).sent == 0);
+  CHECK(made.at(2).held == 2 * (copied.at(2) + copied.at(3)) + 3 * vision);  // from n1, and own
+  CHECK(made.at(3).held == 2 * vision);  // it writes nothing to a disk
 }
 
 TEST_CASE("ranks on GPUs need of their host what is made or lies there", "[cli]") {

@@ -12,6 +12,7 @@
 #include <catch2/catch.hpp>
 
 #include "checkpoint/run_checkpoints.hpp"
+#include "modules/tensor_pieces.hpp"
 #include "tests/checkpoint/temporary_directory.hpp"
 #include "tests/torch/job.hpp"
 
@@ -306,4 +307,43 @@ TEST_CASE("every layout goes on from the checkpoint of another", "[torch]") {
 }
 
 }  // namespace
+TEST_CASE("a replica copies for its mirror what the first shard with that state stores",
+          "[torch][checkpoint]") {
+  constexpr int kReplicas = 4;
+  Config config = SmallConfig();
+  config.run.precision = GENERATE(Precision::kFloat32, Precision::kBFloat16);
+  ModuleOf(config, "language").As<LlamaConfig>().tied_head = true;
+  SetLayout(config, "vision", {.tp = 2, .dp = kReplicas});
+  SetLayout(config, "language", {.pp = 2, .dp = kReplicas});
+  ModuleOf(config, "vision").frozen = GENERATE(false, true);
+  const int instances = GENERATE(2, 4);
+  config.optimizer.shard = OptimizerShard::kData;
+  config.optimizer.instances = instances;
+  Job job(config);
+  TrainSteps(config, job, 0, 1);
+  const auto copy = [&](StageProgram& program) {
+    std::promise<void> copied;
+    program.CopyState([&](const WorkTimes&) { copied.set_value(); });
+    copied.get_future().wait();
+    return StoredPieces([&](TensorKind kind) { return program.CopiedTensors(kind); });
+  };
+  const int parts = kReplicas / instances;
+  ForEachShard(config, job, [&](StageProgram& replica, const ShardAddress& shard) {
+    if (shard.dp < parts) return;
+    ShardAddress first = shard;
+    first.dp = shard.dp % parts;
+    INFO(ToString(shard) << " for " << ToString(first));
+    replica.PrepareCopies(&first);
+    const auto made = copy(replica);
+    const auto stored = copy(job.Program(first.module, first.pp, first.dp, first.tp));
+    REQUIRE(made.size() == stored.size());
+    CHECK((first.dp > 0 || !stored.empty()));
+    CHECK((ValuesOf(made) == ValuesOf(stored)));
+    for (std::size_t i = 0; i < made.size(); ++i) {
+      CHECK(made[i].kind == stored[i].kind);
+      CHECK(SamePlace(made[i].piece, stored[i].piece));
+    }
+  });
+}
+
 }  // namespace troupe
