@@ -51,7 +51,8 @@ Undisturbed RunUndisturbed();
 
 KillResult RunKill(const KillTrial& trial, const Undisturbed& expected);
 
-/// One line per phase: trials, how many were as they must be, losses, times, repeated steps.
+/// A table in Markdown with one line per phase, with and without mirrors: trials, how many were as they
+/// must be, losses, times, repeated steps; the trials that kill process 0, and their times.
 std::string TableOf(const std::vector<KillResult>& results);
 
 /// A result as one line of a file, and back; nullopt for a line that was cut short.
