@@ -1,6 +1,6 @@
-// Checkpoint files in the memory of a process: those of its own shards, and mirrors of others'. They
-// outlive a generation of the job, so the next one can resume from a step that was never written to a
-// disk.
+// Checkpoint files in the memory of a process: the files of its own shards, and mirrors of files of
+// other processes. They outlive a generation of the job, so the next one can resume from a step that was
+// never written to a disk.
 #pragma once
 
 #include <cstddef>

@@ -71,8 +71,8 @@ std::map<int, std::size_t> HostNeeds(const JobPlan& plan, const ProcessPlan& pro
 /// What mirrors in memory cost a process (checkpoint.replicas).
 struct MirrorNeed {
   std::size_t sent = 0;  ///< bytes that it sends for each state
-  /// Bytes of two states, each with its own files and those that it mirrors. If checkpoints are written
-  /// beside training, a second copy of its own state is added.
+  /// Bytes of the files of two states: its own files, and those that it mirrors. With asynchronous
+  /// checkpoints it also includes a second copy of the process's own state.
   std::size_t held = 0;
 };
 /// Returns the needs by process; empty without mirrors, or with one process.

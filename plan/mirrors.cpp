@@ -64,7 +64,8 @@ class HolderOrder {
     }
   }
 
-  /// All other processes: one of each other node, then a second one of each, those of its own node last.
+  /// All other processes. First one process of each other node, then another one of each, and so on; the
+  /// processes of the same node come last.
   /// If all nodes have as many processes, each process is first for one other. The mirrors of a process
   /// are together on few nodes, so that the loss of two nodes rarely takes both copies of a file.
   const std::vector<ProcessId>& Of(ProcessId process) {

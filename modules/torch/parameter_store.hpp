@@ -81,7 +81,11 @@ class ParameterStore {
   /// state, parameters arrive from the others, which must set theirs, too.
   void SetPieces(const std::string& who, TensorKind kind, const std::vector<TensorPiece>& pieces);
   /// Copies are made of what another shard stores, which holds the same state and has that layout.
-  void CopyFor(FlatLayout first) { first_ = std::move(first); }
+  void CopyFor(FlatLayout first) {
+    first_ = std::move(first);
+    copied_.reset();
+    copies_.clear();  // they have no memory for it
+  }
   /// See StageProgram::PrepareCopies.
   void PrepareCopies(CopyLane& lane);
   /// Begins to copy by `lane` what CopiedPieces lists; see StageProgram::CopyState. Frozen values are

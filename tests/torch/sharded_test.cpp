@@ -333,6 +333,7 @@ TEST_CASE("a replica copies for its mirror what the first shard with that state 
     ShardAddress first = shard;
     first.dp = shard.dp % parts;
     INFO(ToString(shard) << " for " << ToString(first));
+    CHECK(copy(replica).empty());  // it stores nothing itself
     replica.PrepareCopies(&first);
     const auto made = copy(replica);
     const auto stored = copy(job.Program(first.module, first.pp, first.dp, first.tp));
