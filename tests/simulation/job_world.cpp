@@ -170,9 +170,9 @@ void JobWorld::Ended(SimProcess* process) {
   if (!again) {
     place.is_done = true;
     // Who is started again too late cannot learn that the job is done. Nor can a spare that was not
-    // connected then, or a process that was cut off for longer than process 0 stays.
+    // connected then, or a process that was stopped or cut off for longer than process 0 stays.
     const bool may_miss_end = index > 0 && places_.front().is_done &&
-                              (place.is_spare || child.joined < 0 || place.is_cut_off);
+                              (place.is_spare || child.joined < 0 || place.is_unreachable);
     if (may_fail_ && !may_miss_end) {
       has_failed_ = true;
       if (child.leads) NoteEnd();
@@ -194,7 +194,10 @@ void JobWorld::NoteEnd() {
   done_at_ = kernel_.now();
   const Machine* const first = MachineOf(0);
   for (Place& place : places_) {
-    place.is_cut_off = network_.IsCut(first, place.machine) || network_.IsCut(place.machine, first);
+    const bool is_stopped =
+        place.process != nullptr && place.process->stopped_until > kernel_.now();
+    place.is_unreachable =
+        is_stopped || network_.IsCut(first, place.machine) || network_.IsCut(place.machine, first);
   }
 }
 
@@ -281,7 +284,7 @@ WorldEnd JobWorld::Run(const std::function<void(JobWorld&)>& plan) {
   end.faults = faults_;
   end.has_failed = has_failed_;
   for (const Place& place : places_) {
-    if (end.cause.empty()) end.cause = place.cause;
+    if (!place.cause.empty()) end.cause += (end.cause.empty() ? "" : "; ") + place.cause;
   }
   ReadLosses(end);
   return end;

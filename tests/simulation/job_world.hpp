@@ -83,8 +83,8 @@ class JobWorld {
     bool is_spare = false;
     bool is_removed = false;
     bool is_done = false;
-    bool is_cut_off = false;  ///< from process 0, when that ended
-    SimTime dark_until = 0;   ///< without power
+    bool is_unreachable = false;  ///< process 0 could not reach it when that ended
+    SimTime dark_until = 0;       ///< without power
   };
 
   void Start(std::size_t place, std::int64_t generation);

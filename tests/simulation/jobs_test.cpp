@@ -40,6 +40,8 @@ void Print(std::int64_t seed, const WorldEnd& end) {
             << end.took / 1'000'000 << " ms there)\n";
 }
 
+constexpr std::int64_t kProgressEvery = 1000;
+
 /// Returns the number of worlds that ended wrongly.
 int RunSeeds(std::int64_t first, std::int64_t count) {
   Worlds worlds;
@@ -52,6 +54,10 @@ int RunSeeds(std::int64_t first, std::int64_t count) {
       break;
     }
     if (!end.fault.empty() || count == 1) Print(seed, end);
+    const std::int64_t done = seed - first + 1;
+    if (done % kProgressEvery == 0) {
+      std::cerr << done << " of " << count << " worlds, " << wrong << " of them wrong\n";
+    }
   }
   return wrong;
 }

@@ -291,6 +291,7 @@ void Worlds::GoOnWithSpace(std::uint64_t seed, WorldKind kind, WorldEnd& failed)
   failed.fault = end.fault;
   failed.losses = end.losses;
   failed.digest ^= end.digest;
+  failed.took = end.took;  // one that fails may first wait for a process that has failed by itself
   failed.starts += end.starts;
 }
 
