@@ -100,6 +100,7 @@ int RunMembers(const RunSpec& run, const ProcessPlan& plan, const std::vector<Pl
     AddWorkWords(arguments.work, child.arguments);
     child.longest_stop = LongestStop(run.config().cluster);
     child.leads = process.process == 0;
+    if (child.leads) child.generation = arguments.generation;
     const auto add = [&child](const std::string& name, const std::string& value) {
       if (!value.empty()) child.arguments.insert(child.arguments.end(), {name, value});
     };
@@ -202,7 +203,7 @@ std::optional<TakePlace> AwaitPlaceIn(const Work& work, const RunSpec& run, cons
   try {
     return AwaitPlace(ReadKey(run.arguments.member), options);
   } catch (const JoinError& e) {
-    if (e.fault != JoinFault::kEnded && e.fault != JoinFault::kDone) throw;
+    if (e.fault != JoinFault::kDone) throw;
     std::cout << "the job ended without this spare: " << e.what() << '\n' << std::flush;
     return std::nullopt;
   }
@@ -228,8 +229,9 @@ int RunAsSpare(Work& work, RunSpec run, const ProcessPlan& plan, const Address& 
     try {
       place = AwaitPlaceIn(work, run, self(plan.num_processes() - 1), former);
     } catch (const JoinError& e) {
-      PrintCause(e.what());
-      return kExitNotMet;
+      const bool has_failed = e.fault == JoinFault::kEnded;
+      PrintCause((has_failed ? "the job ended without this spare: " : "") + std::string(e.what()));
+      return has_failed ? kExitFailed : kExitNotMet;
     }
     if (!place) return kExitDone;
     run.arguments.generation = place->generation;
@@ -305,7 +307,7 @@ int RunHere(const ClusterArguments& given) {
 int RunNodeOfJob(const ClusterArguments& given) {
   const auto began = std::chrono::steady_clock::now();
   ClusterArguments settled = given;
-  const Variables variables = SettleMember(settled.member);
+  const Variables variables = SettleMember(settled.member, settled.restarts > 0);
   Interrupt interrupt;
   RunSpec run = LoadRun(std::move(settled), "node");
   const MemberArguments& member = run.arguments.member;
@@ -321,8 +323,11 @@ int RunNodeOfJob(const ClusterArguments& given) {
     return RunAsSpare(*work, run, plan, seed, start, kSpareProcess, interrupt);
   }
   const NodeChoice choice = ChooseNode(variables, member.node, plan);
-  if (plan.num_processes() == 1 || choice.node == 0) ResumeRun(run);
-  if (plan.num_processes() == 1) return RunAlone(run, interrupt);
+  if (plan.num_processes() == 1) {
+    ResumeRun(run);
+    return RunAlone(run, interrupt);
+  }
+  if (choice.node == 0) ResumeAsFirst(run);
   const Address seed = ChooseJoin(variables, member.join, run.config().cluster).address;
   if (choice.launched_per == LaunchedPer::kNode ||
       (run.arguments.restarts > 0 && !member.child())) {

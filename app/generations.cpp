@@ -191,10 +191,11 @@ class Generations {
   std::vector<ProcessId> places_ =
       Numbered(job_.plan.num_processes());  ///< by process: in job_.plan
   std::string into_;                        ///< process 0: the run directory; empty: it makes one
-  bool announced_ = false;                  ///< where this generation begins
-  std::string layout_;                      ///< of this generation, if it is reduced, for people
-  std::atomic<bool> stops_soon_ = false;    ///< the user asked the last generation to end
-  bool from_memory_ = false;                ///< it began with a state in memory
+  std::string advised_;     ///< the run directory, if this process says for process 0 how to resume
+  bool announced_ = false;  ///< where this generation begins
+  std::string layout_;      ///< of this generation, if it is reduced, for people
+  std::atomic<bool> stops_soon_ = false;  ///< the user asked the last generation to end
+  bool from_memory_ = false;              ///< it began with a state in memory
   std::optional<Failure> lost_;  ///< what ended the generation before, if this process saw it
   int exit_code_ = kExitDone;
 };
@@ -220,7 +221,7 @@ void Generations::OpenAgain() {
       OpenRun();
       if (lost_ || !work_.is_done()) return;
       // An earlier process 0 was lost after the last step, before it wrote the report.
-      options_.refusal = {"the job is done", JoinFault::kDone};
+      options_.refusal = DoneProblem();
       options_.refusal_time = std::max(options_.refusal_time, kStartTimes * start_time_);
       return;
     }
@@ -260,7 +261,7 @@ void Generations::ChooseState(const Roster& roster) {
                       .generation = generation_,
                       .step = beginning.step,
                       .from = beginning.from,
-                      .cause = lost_ ? lost_->text : "",
+                      .cause = lost_ ? lost_->text : job_.plan.Of(0).name + " was lost",
                       .layout = IsReduced() ? layout_ : ""});
   } catch (const std::exception& e) {
     PrintWarning(e.what());
@@ -288,14 +289,15 @@ std::optional<Joined> Generations::Meet() {
       return Join(key_, options_);
     } catch (const JoinError& e) {
       // While process 0 is not there, its port may be in use for a moment.
+      const bool is_wrong = IsFirst() && e.fault == JoinFault::kWrongFirst;
       const bool passes =
-          e.fault == JoinFault::kLeft || (e.fault == JoinFault::kListen && generation_ > 0);
+          (MeetsAgain(e.fault) && !is_wrong) || (e.fault == JoinFault::kListen && generation_ > 0);
       const bool is_last = meetings == most || steady_clock::now() > no_meeting_after;
       if (!options_.lasting || is_last || !passes) {
         ReportNotMet(e);
         return std::nullopt;
       }
-      if (e.fault == JoinFault::kLeft && options_.print) {
+      if (MeetsAgain(e.fault) && options_.print) {
         options_.print(std::string(e.what()) + "; meeting again");
       }
     }
@@ -369,8 +371,11 @@ void Generations::ReportNotMet(const JoinError& error) {
   exit_code_ = generation_ == 0 ? kExitNotMet : kExitLost;
   const FailureKind kind = generation_ == 0 ? FailureKind::kError : FailureKind::kLost;
   std::string lines = work_.RemoveUnused();
-  const bool may_resume = IsFirst() && generation_ > 0 && lines.empty() && !into_.empty();
-  if (may_resume) lines = AdviceAfterFailure(kind, into_);
+  const bool speaks = IsFirst() || error.fault == JoinFault::kUnreachable;
+  const std::string& directory = IsFirst() ? into_ : advised_;
+  if (speaks && generation_ > 0 && lines.empty() && !directory.empty()) {
+    lines = AdviceAfterFailure(kind, directory);
+  }
   PrintCause({(lost_ ? lost_->text + "; the job could not go on: " : "") + error.what(), kind},
              lines);
 }
@@ -380,6 +385,7 @@ JobEnd Generations::RunOne(Joined joined) {
   JobSetup setup = work_.Setup(IsFirst());
   const std::string& directory = joined.roster.run_directory;
   if (!directory.empty() && AdvisesForFirst(arguments_.member, job_.plan, job_.self)) {
+    advised_ = directory;
     setup.after_failure = [directory](FailureKind kind) {
       return AdviceAfterFailure(kind, directory);
     };
@@ -457,7 +463,7 @@ JoinOptions MemberOptions(const Work& work, const RunSpec& run, const SelfInJob&
   const MemberArguments& member = run.arguments.member;
   JoinOptions options = JoinOptionsOf(run.config(), job.plan, job.self, job.seed, member);
   options.self.config += work.Task();
-  if (Mirrors(run, job)) options.self.config += "mirrors in memory = yes\n";  // all, or none
+  if (run.arguments.restarts > 0) options.self.config += "--restarts = more than 0\n";
   options.self.build = VersionText();
   options.lasting = run.arguments.restarts > 0;
   options.answer_latecomers = options.answer_latecomers || options.lasting;

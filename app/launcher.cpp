@@ -63,7 +63,9 @@ class Launched {
   Launched(const std::vector<ChildProcess>& processes, int restarts)
       : processes_(processes), restarts_(restarts) {
     try {
-      for (std::size_t place = 0; place < processes.size(); ++place) Start(place);
+      for (std::size_t place = 0; place < processes.size(); ++place) {
+        Start(place, processes[place].generation);
+      }
     } catch (...) {
       for (const Child& child : children_) kill(child.pid, SIGKILL);
       throw;
@@ -120,7 +122,7 @@ class Launched {
       if (child.running) kill(child.pid, signal);
     }
   }
-  void Start(std::size_t place, std::int64_t generation = 0);
+  void Start(std::size_t place, std::int64_t generation);
   void ReadSome();
   void Read(Stream& stream, const std::function<void(const std::string& text)>& take);
   void Line(const Child& child, const std::string& line);
@@ -474,9 +476,9 @@ int RunChildren(const std::vector<ChildProcess>& children, Interrupt& interrupt,
   return ExitCodeOfSignal(interrupt.signal());
 }
 
-void EndWithParent(pid_t launcher) {
-  prctl(PR_SET_PDEATHSIG, SIGTERM);
-  if (getppid() != launcher) raise(SIGTERM);  // it had ended before prctl
+void EndWithParent(pid_t launcher, int signal) {
+  prctl(PR_SET_PDEATHSIG, signal);
+  if (getppid() != launcher) raise(signal);  // it had ended before prctl
 }
 
 }  // namespace troupe

@@ -21,7 +21,8 @@ struct ChildProcess {
   /// A child that a signal stops for longer is lost. Longer than processes that have met take to
   /// find a stopped one. 0: no bound.
   std::chrono::milliseconds longest_stop{0};
-  bool leads = false;  ///< process 0 of the job
+  bool leads = false;           ///< process 0 of the job
+  std::int64_t generation = 0;  ///< of the job that it first joins
 };
 
 /// Descriptors that a child inherits; kCausePipe has the number between them.
@@ -34,7 +35,7 @@ inline constexpr int kInheritedConfig = 5;
 /// not end. Returns the exit code of the first that failed; kExitLost if it was killed.
 int RunChildren(const std::vector<ChildProcess>& children, Interrupt& interrupt, int restarts = 0);
 
-/// Makes this process end when `launcher`, its parent, ends. Called by a child.
-void EndWithParent(pid_t launcher);
+/// Makes this process get `signal` when `launcher`, its parent, ends. Called by a child.
+void EndWithParent(pid_t launcher, int signal);
 
 }  // namespace troupe

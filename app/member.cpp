@@ -65,12 +65,13 @@ RunKey ReadKey(const MemberArguments& arguments) {
       "`troupe key FILE`, then pass --key-file FILE or set TROUPE_KEY_FILE");
 }
 
-Variables SettleMember(MemberArguments& arguments) {
+Variables SettleMember(MemberArguments& arguments, bool lasting) {
   // A child gets everything as arguments; the environment describes its parent.
   const Variables variables = arguments.child() ? Variables() : ReadVariables();
   if (arguments.child()) {
     SendCausesToLauncher();
-    EndWithParent(arguments.launcher);
+    const bool is_missed = lasting && arguments.local_processes == 0;
+    EndWithParent(arguments.launcher, is_missed ? SIGKILL : SIGTERM);
   }
   if (arguments.key_file.empty()) {
     if (const std::string* path = FindVariable(variables, "TROUPE_KEY_FILE")) {

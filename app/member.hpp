@@ -42,9 +42,10 @@ Descriptor NewKey();
 /// This program's environment.
 Variables ReadVariables();
 
-/// Makes a child end with its launcher. Returns the environment, empty in a child, and takes a
-/// missing key file from it.
-Variables SettleMember(MemberArguments& arguments);
+/// Makes a child end with its launcher: at once in a job of several launchers that goes on without it
+/// (`lasting`), else like the whole job at a signal. Returns the environment, empty in a child, and takes
+/// a missing key file from it.
+Variables SettleMember(MemberArguments& arguments, bool lasting);
 
 /// Returns the processes of the job. Throws LaunchError if --local does not allow their number.
 ProcessPlan PlanOf(const MemberArguments& arguments, const ClusterConfig& cluster);

@@ -164,7 +164,7 @@ class SpanningRun {
     }
     if (const auto& latecomers = member_.joined.latecomers) {
       if (end.num_silent > 0) latecomers->TellDone(end.num_silent, setup_.farewell);
-      latecomers->Close("the job is done");
+      latecomers->Close(DoneProblem());
     }
     watch_->Leave();
     Close(*parts, handle);
@@ -202,7 +202,9 @@ class SpanningRun {
   std::shared_ptr<void> ReportAbort() {
     return abort_->Subscribe([this](const Failure& failure) {
       Report(failure);
-      if (member_.joined.latecomers) member_.joined.latecomers->Close(line_ ? "" : failure.text);
+      if (const auto& latecomers = member_.joined.latecomers) {
+        latecomers->Close(line_ ? JoinProblem{} : JoinProblem{failure.text, JoinFault::kEnded});
+      }
       ExitUnless(ended_, line_ ? static_cast<int>(kExitLost) : ExitCodeOf(failure.kind));
     });
   }
@@ -241,7 +243,8 @@ class SpanningRun {
   /// Process 0 is lost, or suspected to be.
   std::shared_ptr<std::atomic<bool>> first_gone_ = std::make_shared<std::atomic<bool>>(false);
   std::weak_ptr<const Node> node_;
-  std::atomic<bool> ending_ = false;
+  /// From now on a process that leaves is not lost.
+  std::shared_ptr<std::atomic<bool>> ending_ = std::make_shared<std::atomic<bool>>(false);
   std::atomic<bool> grows_ = false;
   int seen_spares_ = 0;  ///< on the watchdog's thread
   // On the Director's thread:
@@ -274,7 +277,7 @@ NodeConfig SpanningRun::ConfigOfNode() {
   node.tensor_address = plane_->address();
   node.disk = NameOf(SeesRunDirectory() ? 0 : member_.self);
   node.ending = [this] {
-    ending_ = true;
+    *ending_ = true;
     plane_->Leave();
   };
   if (setup_.grows_with) {
@@ -315,13 +318,14 @@ void SpanningRun::OpenPlane() {
     settings.to_host = gpus_->ToHost();
   }
   settings.peer_failed = [this](ProcessId process, const std::string& reason) {
-    if (ending_) return;
+    if (*ending_) return;
     if (process == 0) *first_gone_ = true;
     // The heartbeat of a killed process fails too, and its report has more detail.
-    std::thread([abort = abort_, text = "lost " + NameOf(process) +
-                                        ": the connection of its tensors failed: " + reason] {
+    std::thread([abort = abort_, ending = ending_,
+                 text = "lost " + NameOf(process) +
+                        ": the connection of its tensors failed: " + reason] {
       std::this_thread::sleep_for(kPatience);
-      abort->Raise({text, FailureKind::kLost});
+      if (!*ending) abort->Raise({text, FailureKind::kLost});
     }).detach();
   };
   try {
@@ -361,7 +365,7 @@ void SpanningRun::StartWatch() {
   WatchEvents events;
   const auto warn = [this](ProcessId of, const std::string& line) {
     // One process prints it: process 0, or process 1 about process 0.
-    if (ending_ || member_.self != (of == 0 ? 1 : 0)) return;
+    if (*ending_ || member_.self != (of == 0 ? 1 : 0)) return;
     PrintWarning(line);
   };
   events.suspected = [this, warn](ProcessId of, const std::string& line) {
@@ -373,7 +377,7 @@ void SpanningRun::StartWatch() {
     warn(of, line);
   };
   events.lost = [this](ProcessId process, Loss, const std::string& line) {
-    if (ending_) return;
+    if (*ending_) return;
     if (process == 0) *first_gone_ = true;
     if (const auto node = node_.lock()) caf::anon_send(*node, PeerLost{process});
     abort_->Raise({"lost " + line, FailureKind::kLost});
@@ -429,7 +433,7 @@ JobEnd SpanningRun::AfterFailure(Parts& parts, const Node& node) {
   Report(end.failure);
   end.goes_on = line_.has_value();
   if (!end.goes_on) return end;
-  ending_ = true;
+  *ending_ = true;
   ExitUnless(destroyed_, kExitLost);
   watch_->Abandon();  // a peer that has not noticed the failure must
   Close(parts, node);

@@ -123,8 +123,7 @@ std::string ToLine(const RunEvent& event) {
       event.from.empty() ? "from the beginning"
                          : "after step " + std::to_string(event.step) + ", from " + event.from;
   return event.time + " generation " + std::to_string(event.generation) + " goes on " + where +
-         (event.layout.empty() ? "" : ", with " + event.layout) + ": " +
-         (event.cause.empty() ? "process 0 was lost" : event.cause);
+         (event.layout.empty() ? "" : ", with " + event.layout) + ": " + event.cause;
 }
 
 }  // namespace troupe

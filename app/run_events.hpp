@@ -16,7 +16,7 @@ struct RunEvent {
   std::int64_t generation = 0;  ///< of the job that began then
   std::int64_t step = 0;        ///< after which it went on, or in which the rank was named
   std::string from = {};        ///< a checkpoint, or "memory"; empty: from the beginning
-  std::string cause = {};       ///< one line, for people; empty: process 0 itself was lost
+  std::string cause = {};       ///< one line, for people
   std::string layout =
       {};  ///< for people, of a job that went on without some processes; else empty
   std::optional<SlowProcess> slow = {};  ///< then generation, from and cause mean nothing

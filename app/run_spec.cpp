@@ -41,6 +41,13 @@ void RequireCheckpoint(const std::string& run_directory) {
       (there ? "none in it (checkpoint.every, checkpoint.every_minutes)" : "no such directory"));
 }
 
+/// Whether --resume names a run without a checkpoint, of which other processes may hold a state.
+bool MayBeHeld(const ClusterArguments& arguments) {
+  const std::string& run = arguments.resume;
+  return arguments.restarts > 0 && !run.empty() && IsThere(ResolvedFile(run)) &&
+         !NewestCheckpoint(run);
+}
+
 /// The checkpoint that --from names.
 std::string CheckpointFrom(const ClusterArguments& arguments) {
   const std::string& from = arguments.from;
@@ -105,9 +112,11 @@ ConfigArguments SettledConfig(const ClusterArguments& arguments, const char* ver
                       " CONFIG, or --resume RUN_DIRECTORY to resume a run with its own");
   }
   if (config.path.empty()) {
-    if (!arguments.resume.empty()) RequireCheckpoint(arguments.resume);
     config.path = ResolvedFile(run);
-    config.text = RequireManifest(CheckpointOf(arguments)).run.configuration;
+    if (!MayBeHeld(arguments)) {
+      if (!arguments.resume.empty()) RequireCheckpoint(arguments.resume);
+      config.text = RequireManifest(CheckpointOf(arguments)).run.configuration;
+    }
   }
   if (arguments.work.verify && !arguments.work.dtype.empty()) {
     config.overrides.push_back("run.precision=\"" + arguments.work.dtype + "\"");
@@ -241,6 +250,13 @@ void ResumeRun(RunSpec& run) {
   }
   arguments.into = arguments.resume;
   if (new_run) arguments.start = checkpoint;
+}
+
+void ResumeAsFirst(RunSpec& run) {
+  ClusterArguments& arguments = run.arguments;
+  if (!MayBeHeld(arguments)) return ResumeRun(run);
+  arguments.into = arguments.resume;
+  arguments.generation = std::max(arguments.generation, std::int64_t{1});
 }
 
 }  // namespace troupe

@@ -39,5 +39,8 @@ Config ConfigurationOf(const CheckpointManifest& manifest, const std::string& ch
 /// the directory to write to. Throws LaunchError for a checkpoint that a job of this configuration
 /// cannot go on from.
 void ResumeRun(RunSpec& run);
+/// The same for process 0 of several that are started one by one. If the run has no checkpoint, the
+/// others may hold its state in memory: then process 0 comes back to their job.
+void ResumeAsFirst(RunSpec& run);
 
 }  // namespace troupe

@@ -75,12 +75,12 @@ class TrainWork : public Work {
         resolved_toml_(run.loaded.resolved_toml),
         start_(run.arguments.start),
         accepted_(run.arguments.accept.begin(), run.arguments.accept.end()),
+        is_restarted_(run.arguments.generation > 0),
         training_(plan_) {}
 
   std::string OpenRunDirectory(const std::string& into) override {
     const RunConfig& run = plan_->config().run;
     directory_.emplace(run, resolved_toml_, into);
-    goes_on_ = !into.empty();
     is_new_ = is_new_ || directory_->is_new();
     Begin(directory_->checkpoint().empty() ? start_ : directory_->checkpoint());
     if (run.epochs && !directory_->checkpoint().empty()) {
@@ -149,7 +149,7 @@ class TrainWork : public Work {
     if (!plan_->config().checkpoint.periodic()) {
       std::cout << "no checkpoints: a crash loses the run " << kNotPeriodic << '\n';
     }
-    if (goes_on_ || !resume_.folder.empty()) std::cout << Beginning() << '\n';
+    if (is_restarted_ || !resume_.folder.empty()) std::cout << Beginning() << '\n';
     if (data_anew_) std::cout << "other data, or another order: from their beginning\n";
     std::cout << '\n' << std::flush;
   }
@@ -297,6 +297,7 @@ class TrainWork : public Work {
   const std::string resolved_toml_;
   const std::string start_;                  ///< checkpoint to begin with if the directory has none
   const std::set<std::string> accepted_;     ///< ResumeTerms::accepted
+  const bool is_restarted_;                  ///< in the place of a process that is lost
   std::shared_ptr<const JobPlan> training_;  ///< with the steps of the whole run
   RunStart begin_;
   std::string checkpoint_;       ///< that it goes on from, for the user
@@ -305,8 +306,7 @@ class TrainWork : public Work {
   std::string digest_;  ///< TrainDigest
   bool data_anew_ = false;
   bool announced_ = false;
-  bool goes_on_ = false;  ///< in a run directory that was there
-  bool is_new_ = false;   ///< this process made the run directory
+  bool is_new_ = false;  ///< this process made the run directory
   std::optional<RunDirectory> directory_;
   /// Step of the newest complete checkpoint; 0 if there is none.
   const std::shared_ptr<std::atomic<std::int64_t>> saved_steps_ =

@@ -66,7 +66,7 @@ std::vector<Found> AllFolders(const std::string& run_folder) {
 std::optional<std::string> FaultOf(const Found& found) {
   try {
     const auto manifest = ReadManifest(found.folder);
-    if (!manifest) return found.folder + ": no manifest.json: its writing was interrupted";
+    if (!manifest) return found.folder + ": no manifest.json: being written, or interrupted";
     if (manifest->run.step != found.step) {
       return found.folder + ": its manifest is of step " + std::to_string(manifest->run.step);
     }

@@ -42,8 +42,10 @@ std::uint64_t BytesOf(const CheckpointManifest& manifest) {
 std::vector<FoundCheckpoint> CheckpointsAt(const std::string& path) {
   const std::string run = RunDirectoryOf(path);
   if (run.empty() || run != path) {
-    if (!std::filesystem::is_directory(path)) {
-      throw std::runtime_error(path + ": expected a run directory or a checkpoint, found none");
+    if (!std::filesystem::is_directory(path) || (run.empty() && !ReadManifest(path))) {
+      throw std::runtime_error(
+          path +
+          ": expected a checkpoint, a run directory or the name of one in runs/, found none");
     }
     return {{0, path, ""}};
   }
@@ -217,8 +219,9 @@ int CompareCheckpoints(const std::string& before, const std::string& after) {
 
 }  // namespace
 
-int InspectCheckpoint(const std::string& folder) {
-  SavedState saved(folder);
+int InspectCheckpoint(const std::string& path) {
+  SavedState saved(NewestAt(path));
+  const std::string& folder = saved.folder();
   const CheckpointManifest& manifest = saved.manifest();
   for (const CheckpointFile& file : FilesHere(folder, manifest)) {
     OpenShardFile(folder, manifest.run.step, file);

@@ -7,8 +7,9 @@
 
 namespace troupe {
 
-/// Prints what a checkpoint holds, without reading values. Returns the exit code.
-int InspectCheckpoint(const std::string& folder);
+/// Prints what a checkpoint holds, or the newest complete one of a run, without reading values.
+/// Returns the exit code.
+int InspectCheckpoint(const std::string& path);
 
 /// Adds ls, verify and diff.
 void AddCheckpointVerbs(CLI::App& ckpt, Command& command);

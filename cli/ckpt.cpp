@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "app/run_directory.hpp"
+#include "app/saved_run.hpp"
 #include "checkpoint/folder_facts.hpp"
 #include "checkpoint/manifest.hpp"
 #include "cli/checkpoints.hpp"
@@ -74,12 +76,12 @@ int InspectFolder(const std::string& folder) {
   return good ? kExitDone : kExitFailed;
 }
 
-int InspectAny(const std::string& folder) {
-  if (!std::filesystem::is_directory(folder)) {
-    throw ModelFolderError(folder + ": expected a folder, found none");
+int InspectAny(const std::string& path) {
+  if (!std::filesystem::is_directory(path)) {
+    throw ModelFolderError(path + ": expected a folder or the name of a run, found none");
   }
-  if (ReadManifest(folder)) return InspectCheckpoint(folder);
-  return InspectFolder(folder);
+  const bool is_run = RunDirectoryOf(path) == path;
+  return is_run || ReadManifest(path) ? InspectCheckpoint(path) : InspectFolder(path);
 }
 
 }  // namespace
@@ -95,11 +97,13 @@ void AddCkpt(CLI::App& app, Command& command) {
       "inspect",
       "Print what a Hugging Face folder holds: modules, the names of their tensors, counts and\n"
       "types, the keys that config.json leaves out with the values that replace them, and\n"
-      "tensors that are missing or unknown. Of a checkpoint, its step, its place in the data,\n"
-      "modules and files. Reads headers only.\n"
+      "tensors that are missing or unknown. Of a checkpoint, or the newest one of a run, its\n"
+      "step, its place in the data, modules and files. Reads headers only.\n"
       "Exit code: 0 it can be used, 1 something is missing or not supported, 2 wrong arguments.");
   auto folder = std::make_shared<std::string>();
-  verb->add_option("DIR", *folder, "a Hugging Face folder, or RUN/checkpoints/step-N")->required();
+  verb->add_option("DIR", *folder, "a Hugging Face folder, RUN, or RUN/checkpoints/step-N")
+      ->required()
+      ->transform(FindRun);
   SetCommand(*verb, command, [folder] { return InspectAny(*folder); });
 }
 

@@ -23,20 +23,23 @@ void AddResumeArguments(CLI::App& app, ClusterArguments& arguments) {
   const auto not_empty = [](const std::string& path) {
     return path.empty() ? std::string("expected a run directory, got \"\"") : std::string();
   };
-  app.add_option("--resume", arguments.resume,
-                 "resume this run after its newest checkpoint, in its directory; runs/latest or\n"
-                 "NAME for the newest runs/NAME-TIME. Without CONFIG with the run's own. Layouts,\n"
-                 "placements, ranks, precision and resources may differ, and with --set the\n"
-                 "optimizer (docs/cli.md)")
-      ->type_name("RUN_DIRECTORY")
-      ->transform(FindRun)
-      ->check(not_empty);
+  auto* resume =
+      app.add_option(
+             "--resume", arguments.resume,
+             "resume this run after its newest checkpoint, in its directory; runs/latest or\n"
+             "NAME for the newest runs/NAME-TIME. Without CONFIG with the run's own. Layouts,\n"
+             "placements, ranks, precision and resources may differ, and with --set the\n"
+             "optimizer (docs/cli.md)")
+          ->type_name("RUN_DIRECTORY")
+          ->transform(FindRun)
+          ->check(not_empty);
   app.add_option("--from", arguments.from,
                  "begin a new run with the whole state of this one: parameters, moments, step and\n"
                  "place in the data")
       ->type_name("RUN_DIRECTORY")
       ->transform(FindRun)
-      ->check(not_empty);
+      ->check(not_empty)
+      ->excludes(resume);
   app.add_option("--from-step", arguments.from_step,
                  "with --from: from the checkpoint after this step instead of the newest")
       ->type_name("STEP");
@@ -83,7 +86,8 @@ void AddTrain(CLI::App& app, Command& command) {
   AddResumeArguments(*verb, *arguments);
   verb->add_option("--restarts", arguments->restarts,
                    "with --local: times to start a lost process again; the others wait for it\n"
-                   "and all go on from the newest checkpoint")
+                   "and all go on from the newest state in memory (checkpoint.replicas) or on\n"
+                   "disk")
       ->type_name("N")
       ->capture_default_str()
       ->check(CLI::NonNegativeNumber);
@@ -134,7 +138,8 @@ void AddNode(CLI::App& app, Command& command) {
           "--restarts", arguments->restarts,
           "times to start a lost process again; the others wait for it\n"
           "(cluster.wait_for_spare_s; with cluster.elastic they then go on without it) and\n"
-          "all go on from the newest checkpoint; the same on every node")
+          "all go on from the newest state in memory (checkpoint.replicas) or on disk; the\n"
+          "same on every node")
       ->type_name("N")
       ->capture_default_str()
       ->check(CLI::NonNegativeNumber);

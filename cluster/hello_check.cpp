@@ -112,4 +112,20 @@ std::optional<JoinProblem> FindMismatch(const Hello& first, std::vector<Claim> c
   return std::nullopt;
 }
 
+JoinProblem OtherRun(const Hello& first, const std::vector<Claim>& claims) {
+  std::vector<std::string> names;
+  for (const Claim& claim : claims)
+    if (claim.hello.generation > 0) names.push_back(claim.hello.name);
+  return {Enumerate(names) + " would go on with a run that has begun before, " + first.name +
+          " begins a new one: start it with --resume and the directory of that run"};
+}
+
+std::vector<ProcessId> AbsentFrom(const std::vector<Claim>& claims, int num_processes) {
+  std::vector<ProcessId> absent;
+  for (ProcessId process = 1; process < num_processes; ++process) {
+    if (std::ranges::find(claims, process, ProcessOf) == claims.end()) absent.push_back(process);
+  }
+  return absent;
+}
+
 }  // namespace troupe

@@ -86,9 +86,12 @@ class First {
   Roster MakeRoster() const;
   void Round(Deadline until);
   void Admit(Arrival arrival, Deadline now);
-  /// Records in `mute_` a peer that has proven the key but whose Hello does not arrive.
+  /// Notices a peer that has proven the key, but whose Hello does not arrive. A job that begins ends
+  /// by `mute_`. In a later generation the peer may be lost, so a line says it.
   void CheckHello(const Guest& guest, Deadline now);
   void Receive(Guest& guest, const Hello& hello);
+  /// Refuses a process that comes to a job that goes on, and does not fit it.
+  bool RefuseStranger(Guest& guest);
   /// Takes the spares among the guests apart, and refuses those that do not fit.
   void SortOutSpares();
   /// Another guest that has joined with the number of `guest`; null if there is none.
@@ -97,7 +100,7 @@ class First {
   void SendAway(Guest& guest, const Guest* other);
   std::vector<Claim> Claims() const;  ///< by process
   /// The processes that have not joined, ascending.
-  std::vector<ProcessId> Absent() const;
+  std::vector<ProcessId> Absent() const { return AbsentFrom(Claims(), self_.num_processes); }
   std::vector<std::string> AbsentNames() const;
   /// The generation that this job will be, as far as is known.
   std::int64_t Generation() const;
@@ -112,9 +115,6 @@ class First {
   /// Whether the job begins without the absent processes now.
   bool BeginsWithout(const std::vector<ProcessId>& absent, Deadline now);
   JoinProblem Absence() const;
-  /// Of processes that go on with another run than this process has begun.
-  JoinProblem OtherRun() const;
-  void CheckMeeting() const;
   /// Sends to all processes that have joined; a Refusal also goes to others that have the key.
   void SendAll(const JoinMessage& message);
   void FlushAll(bool until_closed);
@@ -146,7 +146,10 @@ void First::Gather() {
     auto mismatch = FindMismatch(self_, Claims());
     if (!mismatch && !key_holder_problem_.empty()) mismatch = JoinProblem{key_holder_problem_};
     const auto absent = Absent();
-    if (!mismatch && options_.begins_anew && Generation() > 0) mismatch = OtherRun();
+    if (!mismatch && options_.begins_anew && Generation() > 0) mismatch = OtherRun(self_, Claims());
+    if (mismatch && self_.generation == 0 && Generation() > 0) {
+      mismatch->fault = JoinFault::kWrongFirst;
+    }
     if (options_.refusal) mismatch = options_.refusal;
     if (mismatch) {
       const auto grace = options_.refusal ? options_.refusal_time : kMismatchGrace;
@@ -260,8 +263,12 @@ void First::CheckHello(const Guest& guest, Deadline now) {
   if (guest.hello || guest.refused || now < guest.came + kStuckTime) return;
   // It gives up by itself on the same condition, a moment earlier or later.
   if (guest.channel.open() && now < guest.came + kHelloTime) return;
-  mute_ = NameOf(options_, guest.process) + " (" + guest.from +
-          "): nothing it sends arrives here, " + kPathAdvice;
+  for (const Claim& claim : Claims())
+    if (claim.hello.process == guest.process) return;
+  const std::string text = NameOf(options_, guest.process) + " (" + guest.from +
+                           "): nothing it sends arrives here, " + kPathAdvice;
+  if (Generation() > 0) return options_.print(text);
+  mute_ = text;
 }
 
 void First::Admit(Arrival arrival, Deadline now) {
@@ -280,7 +287,7 @@ void First::Admit(Arrival arrival, Deadline now) {
 void First::Receive(Guest& guest, const Hello& hello) {
   if (guest.hello || guest.refused || hello.process != guest.process) return;
   guest.hello = hello;
-  if (hello.process == kSpareProcess) return;
+  if (hello.process == kSpareProcess || RefuseStranger(guest)) return;
   Guest* const first = JoinedAs(guest);
   if (meeting_) return SendAway(guest, first);
   if (first == nullptr) return;
@@ -294,6 +301,18 @@ void First::Receive(Guest& guest, const Hello& hello) {
   } else if (options_.lasting && first->hello->host == hello.host && first->from == guest.from) {
     SendAway(*first, &guest);  // its launcher has lost the first one
   }
+}
+
+bool First::RefuseStranger(Guest& guest) {
+  // Others have been in this job before, or were started by a launcher that has.
+  if (self_.generation == 0 || guest.hello->generation > 0) return false;
+  const auto problem = FindMismatch(self_, {{*guest.hello, guest.from}});
+  if (!problem) return false;
+  options_.print("refused: " + problem->text);
+  guest.hello.reset();
+  guest.refused = true;
+  guest.channel.Send(Refusal{*problem});
+  return true;
 }
 
 void First::SortOutSpares() {
@@ -406,19 +425,6 @@ std::vector<Claim> First::Claims() const {
   return claims;
 }
 
-std::vector<ProcessId> First::Absent() const {
-  std::vector<bool> joined(static_cast<std::size_t>(self_.num_processes), false);
-  joined[0] = true;
-  for (const Guest& guest : guests_) {
-    if (guest.hello && guest.hello->process > 0 && guest.hello->process < self_.num_processes)
-      joined[static_cast<std::size_t>(guest.hello->process)] = true;
-  }
-  std::vector<ProcessId> absent;
-  for (std::size_t i = 0; i < joined.size(); ++i)
-    if (!joined[i]) absent.push_back(static_cast<ProcessId>(i));
-  return absent;
-}
-
 std::vector<std::string> First::AbsentNames() const {
   std::vector<std::string> names;
   for (const ProcessId process : Absent()) names.push_back(NameOf(options_, process));
@@ -440,14 +446,6 @@ JoinProblem First::Absence() const {
   text += ")";
   if (!too_few_.empty()) text += "; the others cannot go on without: " + too_few_;
   return {text, num_refused > 0 ? JoinFault::kRunKey : JoinFault::kAbsent};
-}
-
-JoinProblem First::OtherRun() const {
-  std::vector<std::string> names;
-  for (const Claim& claim : Claims())
-    if (claim.hello.generation > 0) names.push_back(claim.hello.name);
-  return {Enumerate(names) + " would go on with a run that has begun before, " + self_.name +
-          " begins a new one: start it with --resume and the directory of that run"};
 }
 
 void First::SendAll(const JoinMessage& message) {
@@ -478,7 +476,7 @@ void First::FlushAll(bool until_closed) {
 
 void First::Refuse(const JoinProblem& problem) {
   SendAll(Refusal{problem});
-  if (problem.fault != JoinFault::kLeft) {
+  if (!MeetsAgain(problem.fault)) {
     // The job has ended for the spares, too, for whatever reason.
     const bool is_done = problem.fault == JoinFault::kDone;
     for (Guest& spare : spares_) {

@@ -18,8 +18,14 @@ enum class JoinFault : std::uint8_t {
   kEnded,        ///< the job does not go on, for another reason than the meeting
   kDone,         ///< there is nothing left to do
   kTaken,        ///< another process has this one's place, or the job goes on without it
+  kWrongFirst,  ///< process 0 does not fit a job that goes on, and ends: the others wait for another
 };
-inline constexpr std::uint8_t kNumJoinFaults = 11;
+inline constexpr std::uint8_t kNumJoinFaults = 12;
+
+/// Whether a process of a job that goes on meets again after this fault.
+inline bool MeetsAgain(JoinFault fault) {
+  return fault == JoinFault::kLeft || fault == JoinFault::kWrongFirst;
+}
 
 struct JoinProblem {
   std::string text;
@@ -27,5 +33,8 @@ struct JoinProblem {
 
   bool operator==(const JoinProblem&) const = default;
 };
+
+/// What a process is told that comes when all is done.
+inline JoinProblem DoneProblem() { return {"the job is done", JoinFault::kDone}; }
 
 }  // namespace troupe

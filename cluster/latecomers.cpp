@@ -99,7 +99,7 @@ void Latecomers::Answer(Visitor& visitor, const Hello& hello) {
 bool Latecomers::SendDone(Visitor& visitor) {
   const std::lock_guard lock(mutex_);
   if (!is_done_) return false;
-  visitor.channel.Send(Refusal{{"the job is done", JoinFault::kDone}});
+  visitor.channel.Send(Refusal{DoneProblem()});
   visitor.channel.Serve();
   ++num_told_;
   told_.notify_all();
@@ -124,15 +124,15 @@ Latecomers::Latecomers(Acceptor acceptor, Roster roster, Deadline until, bool la
 }
 
 void Latecomers::DismissSpares() {
-  std::string why;
+  JoinProblem why;
   {
     const std::lock_guard lock(mutex_);
     why = why_;
   }
-  if (why.empty()) return;
+  if (why.text.empty()) return;
   for (Visitor& visitor : visitors_) {
     if (!visitor.is_spare) continue;
-    visitor.channel.Send(Refusal{{why, JoinFault::kEnded}});
+    visitor.channel.Send(Refusal{why});
     visitor.channel.Serve();
   }
 }
@@ -142,10 +142,10 @@ Latecomers::~Latecomers() {
   thread_.join();
 }
 
-void Latecomers::Close(const std::string& why) {
+void Latecomers::Close(const JoinProblem& why) {
   {
     const std::lock_guard lock(mutex_);
-    if (why_.empty()) why_ = why;
+    if (why_.text.empty()) why_ = why;
   }
   closing_ = true;
   wake_up_.Signal();

@@ -40,8 +40,8 @@ class Latecomers {
   Latecomers& operator=(const Latecomers&) = delete;
 
   /// Stops listening. Returns at once, from any thread. `why` says how the job has ended, and is sent
-  /// to the spares. It is empty if the job goes on; then spares come again.
-  void Close(const std::string& why = "");
+  /// to the spares. Its text is empty if the job goes on; then spares come again.
+  void Close(const JoinProblem& why = {});
 
   /// Tells all processes that come from now on that the job is done. Returns when so many have come, or
   /// after `patience`.
@@ -78,7 +78,7 @@ class Latecomers {
   std::atomic<int> spares_{0};
   std::mutex mutex_;
   std::condition_variable told_;
-  std::string why_;            ///< under mutex_
+  JoinProblem why_;            ///< under mutex_
   bool is_done_ = false;       ///< likewise
   std::int64_t num_told_ = 0;  ///< likewise
   std::thread thread_;         ///< last: it uses all of the above

@@ -59,8 +59,7 @@ class Spare {
       if (const auto* place = std::get_if<TakePlace>(&*message)) return *place;
       const auto* refusal = std::get_if<Refusal>(&*message);
       if (refusal == nullptr) continue;
-      // Of a meeting that a process has left. The others meet again.
-      if (refusal->problem.fault != JoinFault::kLeft) throw JoinError(refusal->problem);
+      if (!MeetsAgain(refusal->problem.fault)) throw JoinError(refusal->problem);
       Dial(now + kComeBackAfter);
       return std::nullopt;
     }

@@ -50,6 +50,7 @@ std::string AdviceOn(JoinFault fault) {
     case JoinFault::kEnded:
     case JoinFault::kDone:
     case JoinFault::kTaken:
+    case JoinFault::kWrongFirst:
       return "";
     case JoinFault::kRunKey:
       return "give every node a copy of the same key file, and every job a separate port";

@@ -232,7 +232,7 @@ int DoctorNode(const DoctorArguments& arguments, const LoadedConfig& loaded,
 }
 
 int Doctor(DoctorArguments arguments) {
-  const Variables variables = SettleMember(arguments.member);
+  const Variables variables = SettleMember(arguments.member, false);
   LoadedConfig loaded;
   const Config& config = loaded.config;
   try {

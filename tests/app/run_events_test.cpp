@@ -30,8 +30,8 @@ TEST_CASE("what happened to a run is noted, and read again", "[app]") {
                 .from = "memory",
                 .cause = "lost n1: killed"}) ==
         "T generation 1 goes on after step 4, from memory: lost n1: killed");
-  CHECK(ToLine({.time = "T", .generation = 2}) ==
-        "T generation 2 goes on from the beginning: process 0 was lost");
+  CHECK(ToLine({.time = "T", .generation = 2, .cause = "n0 was lost"}) ==
+        "T generation 2 goes on from the beginning: n0 was lost");
   CHECK(ToLine({.time = "T", .generation = 2, .cause = "lost n1", .layout = "6 of 8 ranks"}) ==
         "T generation 2 goes on from the beginning, with 6 of 8 ranks: lost n1");
   SlowProcess slow{

@@ -268,6 +268,29 @@ TEST_CASE("who has the key but has not said who it is learns nothing of the job"
   CHECK_FALSE(silent.open());
 }
 
+TEST_CASE("a machine that is lost before it says who it is does not end a job that goes on") {
+  const auto goes_on = [](JoinOptions& options) {
+    options.lasting = true;
+    options.self.generation = 1;
+  };
+  Meeting meeting(3);
+  meeting.Start(0, goes_on);
+  {
+    const JoinChannel lost = DialAs(meeting, 1);
+    const JoinChannel came_again = DialAs(meeting, 2);
+    meeting.Start(2, goes_on);
+    std::this_thread::sleep_for(5200ms);  // then a Hello is late
+  }
+  meeting.Start(1, goes_on);
+  for (const Outcome& outcome : meeting.Finish()) CHECK(outcome.error == "");
+  std::vector<std::string> said = meeting.said();
+  std::erase_if(said,
+                [](const std::string& line) { return line.find(": waiting for ") != line.npos; });
+  CHECK(said == std::vector<std::string>{
+                    "n0: n1 (127.0.0.1): nothing it sends arrives here, though the run key was "
+                    "proven: does the path drop large packets (MTU)?"});
+}
+
 TEST_CASE("a number that is taken twice is an error as long as another is missing") {
   Meeting meeting(3);
   meeting.Start(0);
@@ -324,7 +347,33 @@ TEST_CASE("a new run is not mixed with processes that go on with another") {
   for (const Outcome& outcome : meeting.Finish()) {
     CHECK_THAT(outcome.error, Contains("n1, n2 would go on with a run that has begun before, n0 "
                                        "begins a new one: start it with --resume"));
+    CHECK(outcome.fault == JoinFault::kWrongFirst);
   }
+}
+
+TEST_CASE("a process that does not fit a job that goes on is refused alone") {
+  const auto goes_on = [](JoinOptions& options) {
+    options.lasting = true;
+    options.self.generation = 1;
+  };
+  Meeting meeting(3);
+  meeting.Start(0, goes_on);
+  meeting.Start(1, goes_on);
+  const auto wrong = meeting.Start(2, [](JoinOptions& options) {
+    options.lasting = true;
+    options.self.config = "a = 2\nb = 2\n";
+  });
+  while (meeting.said().empty()) std::this_thread::sleep_for(1ms);
+  const auto right = meeting.Start(2, [](JoinOptions& options) { options.lasting = true; });
+  const auto& outcomes = meeting.Finish();
+  const std::string cause =
+      "the configuration of n2 (127.0.0.1) differs from that of n0: a is 2, n0 has 1";
+  CHECK(outcomes[wrong].error == cause);
+  CHECK(outcomes[wrong].fault == JoinFault::kOther);
+  for (const std::size_t place : {std::size_t{0}, std::size_t{1}, right}) {
+    CHECK(outcomes[place].error == "");
+  }
+  CHECK(meeting.said() == std::vector<std::string>{"n0: refused: " + cause});
 }
 
 TEST_CASE("a job that does not go on tells all that have come") {

@@ -104,11 +104,24 @@ TEST_CASE("a process that is started again at once keeps its place, and the spar
   for (const Outcome& outcome : outcomes) REQUIRE(outcome.error == "");
   AwaitSaid(meeting, "n0: a spare has come");
   CHECK(meeting.said().size() == 1);
-  outcomes.front().joined->latecomers->Close("the job is done");
+  outcomes.front().joined->latecomers->Close(DoneProblem());
   const Fate fate = spare.get();
   CHECK_FALSE(fate.place);
   CHECK(fate.error == "the job is done");
-  CHECK(fate.fault == JoinFault::kEnded);
+  CHECK(fate.fault == JoinFault::kDone);
+}
+
+TEST_CASE("a spare does not end with a process 0 that does not fit the job") {
+  Meeting meeting(2);
+  meeting.Start(0, [](JoinOptions& options) {
+    Lasting(options);
+    options.begins_anew = true;
+  });
+  auto spare = StartSpare(meeting, 2s);
+  std::this_thread::sleep_for(300ms);
+  meeting.Start(1, Again);
+  for (const Outcome& outcome : meeting.Finish()) CHECK(outcome.fault == JoinFault::kWrongFirst);
+  CHECK(spare.get().fault == JoinFault::kUnreachable);  // it has looked for another
 }
 
 TEST_CASE("of a spare and the process whose place it takes, the one that comes later is refused") {

@@ -81,3 +81,102 @@ TEST_CASE("a job whose state is lost with all that hold it goes on from the disk
   CHECK_THAT(program.Transcript(), Catch::Contains("/checkpoints/step-"));
   CHECK(job.Losses() == undisturbed.Losses());
 }
+
+namespace {
+
+/// A job of two nodes whose state is in memory only.
+class HeldJob {
+ public:
+  HeldJob() : nodes_(2) {
+    for (int node = 0; node < 2; ++node) Start(node);
+  }
+  void Start(int node) { nodes_.at(node) = Try(node, {"--restarts", "3"}); }
+  /// Process 0 comes back to its run.
+  void Resume() { nodes_[0] = Try(0, {"--restarts", "3", "--resume", job_.Runs().front()}); }
+  /// The machine is lost, with its launcher.
+  void Lose(int node) {
+    for (const pid_t child : ChildrenOf((*this)[node].pid())) kill(child, SIGKILL);
+    nodes_.at(node).reset();
+  }
+  std::unique_ptr<Program> Try(int node, const std::vector<std::string>& arguments,
+                               const std::vector<std::string>& more = {}) const {
+    auto settings = Settings();
+    settings.insert(settings.end(), more.begin(), more.end());
+    return std::make_unique<Program>(job_.Node(node, 2, join_, settings, arguments));
+  }
+  static std::vector<std::string> Settings() {
+    return With({"checkpoint.every_minutes=0", "cluster.nodes=2", "run.steps=20"});
+  }
+  Program& operator[](int node) const { return *nodes_.at(node); }
+  const Job& job() const { return job_; }
+
+ private:
+  const Job job_;
+  const std::string join_ = FreeAddress();
+  std::vector<std::unique_ptr<Program>> nodes_;
+};
+
+void CheckUndisturbed(const HeldJob& nodes) {
+  for (int node = 0; node < 2; ++node) {
+    const Ending ending = nodes[node].WaitForEnd(kPatience);
+    INFO(nodes[node].Transcript());
+    CHECK(ending.exit_code == 0);
+  }
+  const Job undisturbed;
+  const Program all(undisturbed.Train(HeldJob::Settings(), {"--local", "2"}));
+  REQUIRE(all.WaitForEnd(kPatience).exit_code == 0);
+  CHECK(nodes.job().Losses() == undisturbed.Losses());
+}
+
+}  // namespace
+
+TEST_CASE("the machine of process 0 comes back to a job that has no checkpoint") {
+  HeldJob nodes;
+  REQUIRE(nodes[0].WaitForLine("step 6/", kPatience));
+  nodes.Lose(0);
+  nodes.Resume();
+  REQUIRE(nodes[0].WaitForLine(", from memory", kPatience));
+  CheckUndisturbed(nodes);
+}
+
+TEST_CASE("a process that does not fit a job ends alone, and the job waits for another") {
+  HeldJob nodes;
+  REQUIRE(nodes[0].WaitForLine("step 5/", kPatience));
+  const auto ends = [](const std::unique_ptr<Program>& wrong, const std::string& reason) {
+    const Ending ending = wrong->WaitForEnd(kPatience);
+    INFO(wrong->Transcript());
+    CHECK(ending.exit_code == 4);
+    CHECK_THAT(wrong->Transcript(), Catch::Contains(reason));
+  };
+  nodes.Lose(1);
+  ends(nodes.Try(1, {"--restarts", "3"}, {"run.seed=8"}), "run.seed is 8, n0 has 7");
+  nodes.Start(1);
+  REQUIRE(nodes[0].WaitForLine("step 12/", kPatience));
+  nodes.Lose(0);
+  ends(nodes.Try(0, {"--restarts", "3"}),
+       "n1 would go on with a run that has begun before, n0 begins a new one: start it with "
+       "--resume");
+  ends(nodes.Try(0, {"--resume", nodes.job().Runs().front()}),
+       "--restarts is more than 0, n0 does not set it");
+  nodes.Resume();
+  REQUIRE(nodes[0].WaitForLine(", from memory", kPatience));
+  CheckUndisturbed(nodes);
+}
+
+TEST_CASE("a job that waits in vain for the machine of process 0 says how to resume it") {
+  const Job job;
+  const std::string join = FreeAddress();
+  const auto settings = With({"checkpoint.every=1", "checkpoint.async=false", "cluster.nodes=2",
+                              "cluster.wait_for_spare_s=1", "run.steps=40"});
+  const Program second(job.Node(1, 2, join, settings, {"--restarts", "1"}));
+  auto first = std::make_unique<Program>(job.Node(0, 2, join, settings, {"--restarts", "1"}));
+  REQUIRE(first->WaitForLine("step 3/", kPatience));
+  for (const pid_t child : ChildrenOf(first->pid())) kill(child, SIGKILL);
+  first.reset();
+  const Ending ending = second.WaitForEnd(kPatience);
+  INFO(second.Transcript());
+  CHECK(ending.exit_code == 3);
+  CHECK_THAT(ending.last_line, Catch::Contains("the job could not go on: cannot reach " + join));
+  CHECK_THAT(second.Transcript(),
+             Catch::Contains("with: the same command and --resume " + job.Runs().front()));
+}
