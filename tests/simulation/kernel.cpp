@@ -120,7 +120,8 @@ std::string Kernel::Run(const std::function<bool()>& done, SimTime limit) {
   Switch(current);
   current = nullptr;
   is_outside = false;
-  if (std::getenv("TROUPE_WORLD_HOLD") != nullptr) pause();  // for a debugger
+  // For a debugger.
+  if (!stuck_.empty() && std::getenv("TROUPE_WORLD_HOLD") != nullptr) pause();
   return stuck_;
 }
 
