@@ -34,7 +34,7 @@ struct JoinProblem {
   bool operator==(const JoinProblem&) const = default;
 };
 
-/// What a process is told that comes when all is done.
+/// Refuses a process that comes after the job is done.
 inline JoinProblem DoneProblem() { return {"the job is done", JoinFault::kDone}; }
 
 }  // namespace troupe

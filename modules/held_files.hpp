@@ -1,4 +1,4 @@
-// Checkpoint files in the memory of a process: the files of its own shards, and mirrors of files of
+// Checkpoint files that a process holds in memory: those of its own shards, and mirrors of the files of
 // other processes. They outlive a generation of the job, so the next one can resume from a step that was
 // never written to a disk.
 #pragma once

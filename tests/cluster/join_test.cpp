@@ -14,6 +14,7 @@ using namespace troupe;
 using namespace std::chrono_literals;
 using Catch::Matchers::Contains;
 using std::chrono::steady_clock;
+using testing::Again;
 using testing::CheckMesh;
 using testing::Meeting;
 using testing::Outcome;
@@ -269,19 +270,15 @@ TEST_CASE("who has the key but has not said who it is learns nothing of the job"
 }
 
 TEST_CASE("a machine that is lost before it says who it is does not end a job that goes on") {
-  const auto goes_on = [](JoinOptions& options) {
-    options.lasting = true;
-    options.self.generation = 1;
-  };
   Meeting meeting(3);
-  meeting.Start(0, goes_on);
+  meeting.Start(0, Again);
   {
     const JoinChannel lost = DialAs(meeting, 1);
     const JoinChannel came_again = DialAs(meeting, 2);
-    meeting.Start(2, goes_on);
+    meeting.Start(2, Again);
     std::this_thread::sleep_for(5200ms);  // then a Hello is late
   }
-  meeting.Start(1, goes_on);
+  meeting.Start(1, Again);
   for (const Outcome& outcome : meeting.Finish()) CHECK(outcome.error == "");
   std::vector<std::string> said = meeting.said();
   std::erase_if(said,
@@ -352,13 +349,9 @@ TEST_CASE("a new run is not mixed with processes that go on with another") {
 }
 
 TEST_CASE("a process that does not fit a job that goes on is refused alone") {
-  const auto goes_on = [](JoinOptions& options) {
-    options.lasting = true;
-    options.self.generation = 1;
-  };
   Meeting meeting(3);
-  meeting.Start(0, goes_on);
-  meeting.Start(1, goes_on);
+  meeting.Start(0, Again);
+  meeting.Start(1, Again);
   const auto wrong = meeting.Start(2, [](JoinOptions& options) {
     options.lasting = true;
     options.self.config = "a = 2\nb = 2\n";

@@ -18,6 +18,12 @@
 
 namespace troupe::testing {
 
+/// Makes a process one of a job that goes on after its first loss.
+inline void Again(JoinOptions& options) {
+  options.lasting = true;
+  options.self.generation = 1;
+}
+
 /// How one process's Join ended.
 struct Outcome {
   std::optional<Joined> joined;

@@ -10,17 +10,13 @@
 
 using namespace troupe;
 using namespace std::chrono_literals;
+using testing::Again;
 using testing::Meeting;
 using testing::Outcome;
 
 namespace {
 
 void Lasting(JoinOptions& options) { options.lasting = true; }
-
-void Again(JoinOptions& options) {
-  options.lasting = true;
-  options.self.generation = 1;
-}
 
 /// What a spare has got: a place, or why not.
 struct Fate {
@@ -209,7 +205,7 @@ TEST_CASE("a process that does not know that the job is done learns it from proc
   const Outcome& outcome = late.Finish().front();
   CHECK(outcome.error == "the job is done");
   CHECK(outcome.fault == JoinFault::kDone);
-  CHECK(told.wait_for(10s) == std::future_status::ready);  // long before its 20 s are over
+  CHECK(told.wait_for(10s) == std::future_status::ready);  // its own patience is 20 s
   const auto began = std::chrono::steady_clock::now();
   latecomers.TellDone(2, 300ms);
   CHECK(std::chrono::steady_clock::now() - began >= 300ms);
