@@ -12,6 +12,9 @@
 
 namespace troupe {
 
+/// Printed by process 0 at a request for a checkpoint.
+inline constexpr const char* kSavingLine = "writing a checkpoint after the step under way\n";
+
 /// Printed at the first request to end a training, and at the second.
 inline constexpr const char* kFinishingLine =
     "finishing the step under way; once more ends at once\n";

@@ -260,7 +260,10 @@ void ListenToUser(const JobSetup& setup, const Node& node) {
   if (setup.stops_soon) caf::anon_send(node, StopSoon{});
   setup.interrupt->OnSignal([node, &setup, asked = setup.stops_soon](int signal) mutable {
     if (signal == SIGUSR1) return caf::anon_send(node, WriteWaits{});
-    if (signal == SIGUSR2) return caf::anon_send(node, SaveSoon{});
+    if (signal == SIGUSR2) {
+      if (!setup.run_directory.empty()) std::cerr << kSavingLine << std::flush;
+      return caf::anon_send(node, SaveSoon{});
+    }
     const bool again = std::exchange(asked, true);
     if (!setup.quiet) {
       std::cerr << (again ? kEndedAtOnceLine : kFinishingLine) << std::flush;

@@ -1,4 +1,6 @@
 #include <atomic>
+#include <chrono>
+#include <cstddef>
 #include <filesystem>
 #include <functional>
 #include <future>
@@ -43,6 +45,11 @@ constexpr std::chrono::seconds kAdvice{2};
 /// Time for the work of other threads when a process goes on after a failure.
 constexpr std::chrono::seconds kThreadPatience{1};
 
+/// Time between two looks whether the actors have ended, and until a user is told that they have
+/// not.
+constexpr std::chrono::milliseconds kEndPoll{1};
+constexpr std::chrono::seconds kLongEnd{10};
+
 /// Whether the thread, if there is one, has no work, or none soon.
 bool EndsSoon(const std::shared_ptr<TaskThread>& thread) {
   return thread == nullptr || thread->WaitFor(kThreadPatience);
@@ -81,7 +88,28 @@ std::string DescribeTransport(const TransportConfig& transport) {
 /// The actor system and the objects that use it.
 struct Parts {
   Parts(const std::shared_ptr<TensorStore>& tensors, ProcessId process)
-      : config(tensors, true), system(Distinct(config, process)), self(system) {}
+      : config(tensors, true),
+        system(Distinct(config, process)),
+        own_threads(system.detached_actors()),
+        self(std::in_place, system) {}
+
+  /// CAF 0.17.6 ends its broker without reading the broker's messages, and then waits for all
+  /// threads of actors. A thread ends when nobody refers to its actor, and the message that tells
+  /// the broker that an actor has ended refers to it: so it must be read before.
+  ~Parts() {
+    watchdog.reset();
+    connections.reset();
+    self.reset();
+    auto warning = std::chrono::steady_clock::now() + kLongEnd;
+    while (system.detached_actors() > own_threads) {
+      std::this_thread::sleep_for(kEndPoll);
+      if (std::chrono::steady_clock::now() < warning) continue;
+      PrintWarning("the actors of this process have not ended yet; it waits for them");
+      warning += kLongEnd;
+    }
+  }
+  Parts(const Parts&) = delete;
+  Parts& operator=(const Parts&) = delete;
 
   /// CAF derives a system's name from the machine's network cards and the process id, which may be
   /// equal in two containers. Every call of `local` takes the next of 256 names.
@@ -92,7 +120,8 @@ struct Parts {
 
   SystemConfig config;
   caf::actor_system system;
-  caf::scoped_actor self;
+  const std::size_t own_threads;  ///< of CAF's actors
+  std::optional<caf::scoped_actor> self;
   std::unique_ptr<Connections> connections;
   std::unique_ptr<Watchdog> watchdog;
 };
@@ -123,7 +152,7 @@ class SpanningRun {
 
     // After a failure threads of libraries may be stuck: then destroyed only if the process goes on.
     auto parts = std::make_unique<Parts>(tensors_, member_.self);
-    caf::scoped_actor& self = parts->self;
+    caf::scoped_actor& self = *parts->self;
     const auto owned = std::make_shared<const Node>(parts->system.spawn(RunNode, std::move(node)));
     const Node& handle = *owned;
     node_ = owned;
@@ -422,7 +451,7 @@ void SpanningRun::MeetNodes(Connections& connections, caf::scoped_actor& self, c
 }
 
 void SpanningRun::Close(Parts& parts, const Node& node) {
-  parts.self->send_exit(node, caf::exit_reason::user_shutdown);
+  (*parts.self)->send_exit(node, caf::exit_reason::user_shutdown);
   tensors_->Detach();
   plane_->Close();
 }

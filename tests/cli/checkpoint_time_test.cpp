@@ -71,6 +71,7 @@ TEST_CASE("SIGUSR2 to a job writes a checkpoint after the step under way", "[cli
   const Outcome outcome = RunTroupe(words, options);
   INFO(outcome.out << outcome.err);
   CHECK(outcome.exit_code == 130);
+  CHECK_THAT(outcome.err, Catch::Contains("writing a checkpoint after the step under way"));
   REQUIRE_FALSE(newest.empty());
   CHECK(RequireManifest(newest).run.step >= 2);
   // One that was asked for, and one at the interruption.
