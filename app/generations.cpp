@@ -25,6 +25,7 @@
 #include "app/run_spec.hpp"
 #include "app/version.hpp"
 #include "checkpoint/run_checkpoints.hpp"
+#include "cluster/dialer.hpp"
 #include "layout/text.hpp"
 #include "modules/held_files.hpp"
 #include "modules/task_thread.hpp"
@@ -151,10 +152,10 @@ class Generations {
     return ReduceJob(work_.whole().config(), job_.plan, places);
   }
   /// For how long process 0 stays when others may not know that the job is done: they notice that they
-  /// have lost it, or are started again.
+  /// have lost it, or are started again. Then they call it, and once more if no answer comes.
   std::chrono::milliseconds Farewell() const {
     return std::min<std::chrono::milliseconds>(
-        Milliseconds(run_.config().cluster.dead_after_s) + kStartTimes * start_time_,
+        Milliseconds(run_.config().cluster.dead_after_s) + kStartTimes * start_time_ + kConnectTime,
         kLongestFarewell);
   }
   /// Makes this generation the job of the processes that have met.
@@ -222,7 +223,7 @@ void Generations::OpenAgain() {
       if (lost_ || !work_.is_done()) return;
       // An earlier process 0 was lost after the last step, before it wrote the report.
       options_.refusal = DoneProblem();
-      options_.refusal_time = std::max(options_.refusal_time, kStartTimes * start_time_);
+      options_.refusal_time = std::max(options_.refusal_time, Farewell());
       return;
     }
     options_.refusal = {lost_->text, JoinFault::kEnded};

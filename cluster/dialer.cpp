@@ -12,8 +12,6 @@ namespace {
 using std::chrono::milliseconds;
 
 constexpr milliseconds kRetryAfter{100};
-// For a host that does not answer at all; the kernel alone would try for two minutes.
-constexpr milliseconds kConnectTime{5000};
 // Time for the other side to read our Opening: it may have thousands of connections to serve.
 constexpr milliseconds kFirstByteTime{10'000};
 constexpr int kMostTlsLost = 3;

@@ -28,6 +28,10 @@
 
 namespace troupe {
 
+/// After this time an attempt ends at a host that does not answer at all; the kernel alone would try for
+/// two minutes.
+inline constexpr std::chrono::milliseconds kConnectTime{5000};
+
 struct DialOptions {
   Address address;
   Purpose purpose = Purpose::kJoin;
