@@ -70,10 +70,14 @@ StartedChild StartChild(const ChildProcess& process) {
   // A separate process group: Ctrl-C in the terminal reaches the launcher, which forwards it once.
   posix_spawnattr_t attributes;
   posix_spawnattr_init(&attributes);
-  // Signals that ask for something stay blocked until the child ignores them (interrupt.cpp).
+  // Signals that ask for something stay blocked until the child ignores them (interrupt.cpp). In a job
+  // that has begun, so do those that end it, until the child handles them.
   sigset_t blocked;
   sigemptyset(&blocked);
   for (const int signal : {SIGUSR1, SIGUSR2}) sigaddset(&blocked, signal);
+  if (process.generation > 0) {
+    for (const int signal : {SIGINT, SIGTERM, SIGHUP}) sigaddset(&blocked, signal);
+  }
   posix_spawnattr_setsigmask(&attributes, &blocked);
   posix_spawnattr_setpgroup(&attributes, 0);
   posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK);

@@ -47,9 +47,7 @@ constexpr std::chrono::milliseconds kMeetAgain{300};
 /// Returns whether `self`, which is not process 0, prints how to resume when process 0 is lost. The
 /// launcher of process 0 does so itself; launchers on other nodes do not know the run directory.
 bool AdvisesForFirst(const MemberArguments& member, const ProcessPlan& plan, ProcessId self) {
-  if (self == 0 || member.local_processes > 0) return false;
-  const int node = plan.Of(self).node;
-  return !member.child() || (node != plan.Of(0).node && plan.OfNode(node).front().process == self);
+  return self != 0 && member.local_processes == 0 && SpeaksForNode(member, plan, self);
 }
 
 /// Whether processes hold states of the job in memory.
@@ -362,7 +360,9 @@ void Generations::ReportNotMet(const JoinError& error) {
       exit_code_ = kExitDone;
       SendGenerationToLauncher(generation_);  // this process is not needed again
       if (IsFirst()) return work_.FinishDone();
-      std::cerr << job_.plan.Of(job_.self).name + ": the job is done\n" << std::flush;
+      std::cerr << (arguments_.member.child() ? "" : job_.plan.Of(job_.self).name + ": ") +
+                       "the job is done\n"
+                << std::flush;
       return;
     case JoinFault::kTaken:
       throw PlaceTaken(error.what());
@@ -451,8 +451,8 @@ std::optional<std::string> GoingOnLine(const Failure& failure, std::int64_t gene
   const bool grows = failure.kind == FailureKind::kGrows;
   const bool may_go_on = is_lost || grows || failure.kind == FailureKind::kDamaged;
   if (!may_go_on || generation >= restarts) return std::nullopt;
-  // A job that grows is intact: its next generation ends as the user wishes.
-  if (interrupt.signal() != 0 && !grows) return std::nullopt;
+  // After a loss the next generation ends as the user wishes.
+  if (interrupt.signal() != 0 && failure.kind == FailureKind::kDamaged) return std::nullopt;
   const std::string next = is_lost ? "waiting for a process in its place"
                            : grows ? "meeting again with them"
                                    : "leaving the damaged state";

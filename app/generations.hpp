@@ -33,7 +33,7 @@ struct PlaceTaken : std::runtime_error {
 };
 
 /// Returns a line about the failure of a job in `generation` that goes on after it; nullopt if it
-/// does not, or the user has asked it to end.
+/// does not.
 std::optional<std::string> GoingOnLine(const Failure& failure, std::int64_t generation,
                                        const RunSpec& run, const Interrupt& interrupt);
 

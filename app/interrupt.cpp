@@ -96,6 +96,11 @@ Interrupt::Interrupt() : state_(std::make_unique<State>()) {
     if (signal == SIGHUP && hangup_was_ignored) action.sa_handler = SIG_IGN;
     sigaction(signal, &action, &state_->before[signal]);
   }
+  // A launcher has blocked them in a process of a job that has begun.
+  sigset_t ending;
+  sigemptyset(&ending);
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) sigaddset(&ending, signal);
+  pthread_sigmask(SIG_UNBLOCK, &ending, nullptr);
   state_->thread = std::thread([state = state_.get()] { state->Loop(); });
 }
 

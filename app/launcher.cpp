@@ -181,6 +181,7 @@ class Launched {
 
 void Launched::Start(std::size_t place, std::int64_t generation) {
   ChildProcess process = processes_[place];
+  process.generation = generation;
   if (generation > 0) {
     process.arguments.insert(process.arguments.end(), {"--generation", std::to_string(generation)});
   }
@@ -270,8 +271,7 @@ void Launched::Drain(Child& child) {
 }
 
 bool Launched::MayStartAgain(const Child& lost) const {
-  return lost.times < restarts_ && lost.next_generation() <= restarts_ && !failed_at_ &&
-         asked_ == 0 && !killed_;
+  return lost.times < restarts_ && lost.next_generation() <= restarts_ && !failed_at_ && !killed_;
 }
 
 bool Launched::StartAgain(std::size_t lost) {
@@ -298,6 +298,7 @@ void Launched::Replace(std::size_t ended, std::int64_t generation) {
   const int times = children_[ended].times + 1;
   Start(place, generation);
   children_.back().times = times;
+  if (asked_ != 0) kill(children_.back().pid, asked_);  // its next generation is the last
 }
 
 void Launched::NoteDone(std::size_t done) {

@@ -150,6 +150,12 @@ std::unique_ptr<TlsContext> TlsOf(const ClusterConfig& cluster, const Address& s
   }
 }
 
+bool SpeaksForNode(const MemberArguments& member, const ProcessPlan& plan, ProcessId self) {
+  if (self == 0 || !member.child()) return true;
+  const int node = plan.Of(self).node;
+  return node != plan.Of(0).node && plan.OfNode(node).front().process == self;
+}
+
 JoinOptions JoinOptionsOf(const Config& config, const ProcessPlan& plan, ProcessId self,
                           const Address& seed, const MemberArguments& arguments) {
   const PlannedProcess& me = plan.Of(self);
@@ -177,8 +183,7 @@ JoinOptions JoinOptionsOf(const Config& config, const ProcessPlan& plan, Process
   options.timeout = Milliseconds(config.cluster.join_timeout_s);
   // --local starts each process once, and no other process has its key.
   options.answer_latecomers = arguments.local_processes == 0;
-  // Only the first child of a launcher reports progress.
-  if (self == 0 || !arguments.child()) {
+  if (SpeaksForNode(arguments, plan, self)) {
     options.print = [](const std::string& line) { std::cerr << line + "\n" << std::flush; };
   }
   return options;

@@ -69,6 +69,9 @@ std::unique_ptr<TlsContext> TlsOf(const ClusterConfig& cluster, const Address& s
 
 std::chrono::milliseconds Milliseconds(double seconds);
 
+/// Whether `self` prints the progress of a meeting: process 0, and one process of each other node.
+bool SpeaksForNode(const MemberArguments& member, const ProcessPlan& plan, ProcessId self);
+
 /// Returns all options but build, generation, run_directory, listening and tls. The process's address
 /// is the one in `arguments`, else the configured one, else the one from which it reaches `seed`.
 JoinOptions JoinOptionsOf(const Config& config, const ProcessPlan& plan, ProcessId self,

@@ -172,6 +172,7 @@ std::string AdviceAfterFailure(FailureKind kind, const std::string& directory, s
 
 std::string AdviceAfterFailure(FailureKind kind, const std::string& directory) {
   try {
+    if (!std::filesystem::exists(directory)) return "";
     const auto newest = NewestCheckpoint(directory);
     return AdviceAfterFailure(kind, directory, newest ? RequireManifest(*newest).run.step : 0);
   } catch (const std::exception&) {

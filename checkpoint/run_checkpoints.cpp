@@ -127,7 +127,7 @@ std::optional<std::string> NewestCheckpoint(
   }
   if (std::ranges::any_of(all, HasManifest)) {
     throw std::runtime_error((fs::path(run_folder) / "checkpoints").string() +
-                             ": every checkpoint in it is damaged; remove it to train from the "
+                             ": every checkpoint is damaged; remove this folder to train from the "
                              "beginning");
   }
   return std::nullopt;

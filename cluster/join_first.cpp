@@ -444,7 +444,7 @@ JoinProblem First::Absence() const {
             " could not prove the run key";
   }
   text += ")";
-  if (!too_few_.empty()) text += "; the others cannot go on without: " + too_few_;
+  if (!too_few_.empty()) text += "; the job cannot go on with fewer processes: " + too_few_;
   return {text, num_refused > 0 ? JoinFault::kRunKey : JoinFault::kAbsent};
 }
 

@@ -151,8 +151,8 @@ TEST_CASE("a run whose every checkpoint is damaged is not silently begun again",
   fs::remove(run.ShardOf(130));
   CHECK_THROWS_WITH(NewestCheckpoint(run.folder()),
                     run.folder() +
-                        "/checkpoints: every checkpoint in it is damaged; remove it to "
-                        "train from the beginning");
+                        "/checkpoints: every checkpoint is damaged; remove this folder "
+                        "to train from the beginning");
 }
 
 TEST_CASE("a damaged checkpoint that is written again does not count until it is whole",

@@ -72,7 +72,8 @@ TEST_CASE("too few processes do not go on, and say why") {
   meeting.Start(0, Elastic(300ms));
   const auto& outcomes = meeting.Finish();
   CHECK_THAT(outcomes[0].error, Catch::StartsWith("n1, n2 did not join within 1 s"));
-  CHECK_THAT(outcomes[0].error, Catch::EndsWith("; the others cannot go on without: too few"));
+  CHECK_THAT(outcomes[0].error,
+             Catch::EndsWith("; the job cannot go on with fewer processes: too few"));
   CHECK(outcomes[0].fault == JoinFault::kAbsent);
 }
 

@@ -137,9 +137,10 @@ TEST_CASE("a job that is too small without a lost machine ends, and says why") {
   REQUIRE(nodes[0].WaitForLine("step 2/", kPatience));
   nodes.Lose(1);
   CHECK(nodes[0].WaitForEnd(kPatience).exit_code == 3);
-  CHECK_THAT(nodes[0].Transcript(),
-             Catch::Contains("the others cannot go on without: it needs at least 5 ranks, and 4 "
-                             "are left"));
+  CHECK_THAT(
+      nodes[0].Transcript(),
+      Catch::Contains("the job cannot go on with fewer processes: it needs at least 5 ranks, and 4 "
+                      "are left"));
 }
 
 TEST_CASE("Ctrl-C while the job waits for a lost process ends it after the next step") {

@@ -5,6 +5,7 @@
 #include "tests/faults/checks.hpp"
 
 using namespace troupe::testing;
+using namespace std::chrono_literals;
 
 namespace {
 
@@ -122,6 +123,34 @@ TEST_CASE("a slow machine is named, and a spare takes its place") {
                  Catch::Contains("takes the place of " + name) && Catch::Contains(", from memory"));
   CHECK_THAT(spared.second->Transcript(), Catch::Contains(name + " is slow: it leaves its place"));
   CHECK(spared.job.Losses() == undisturbed.Losses());
+}
+
+TEST_CASE("a job that loses a process and is asked to end does both") {
+  struct Order {
+    int victim;
+    bool signal_first;
+    std::chrono::milliseconds between;
+  };
+  const Order order = GENERATE(Order{1, false, 0ms}, Order{1, false, 50ms}, Order{1, false, 300ms},
+                               Order{0, false, 200ms}, Order{0, true, 0ms}, Order{1, true, 20ms});
+  CAPTURE(order.victim, order.signal_first, order.between.count());
+  const Job job;
+  auto settings = Settings();
+  settings.push_back("run.steps=5000");
+  Program program(job.Train(settings, {"--local", "2", "--restarts", "2"}));
+  REQUIRE(program.WaitForLine("step 5/", kPatience));
+  const auto victim = ChildrenOf(program.pid()).at(static_cast<std::size_t>(order.victim));
+  const auto lose = [&] { kill(victim, SIGKILL); };
+  const auto ask = [&] { program.Signal(SIGTERM); };
+  order.signal_first ? ask() : lose();
+  std::this_thread::sleep_for(order.between);
+  order.signal_first ? lose() : ask();
+  const Ending ending = program.WaitForEnd(kPatience);
+  INFO(program.Transcript());
+  REQUIRE(ending.ended);
+  CHECK(ending.exit_code == 128 + SIGTERM);
+  CHECK(program.WaitForLine("interrupted after step", 0ms));
+  CHECK_FALSE(program.WaitForLine("ended at once", 0ms));
 }
 
 TEST_CASE("a spare that is not needed ends with the job") {

@@ -91,6 +91,19 @@ TEST_CASE("processes that cannot meet say why, all of them, and end") {
   }
 }
 
+TEST_CASE("a node that waits for the first one says so, also with a launcher") {
+  const bool launched = GENERATE(false, true);
+  const Job job;
+  const auto more =
+      launched ? std::vector<std::string>{"--restarts", "1"} : std::vector<std::string>();
+  const Program second(job.Node(1, 2, FreeAddress(), {"cluster.join_timeout_s=4"}, more));
+  const bool waits = second.WaitForLine("waiting for n0", kPatience).has_value();
+  const Ending ending = second.WaitForEnd(kPatience);
+  INFO(second.Transcript());
+  CHECK(waits);
+  CHECK(ending.exit_code == 4);
+}
+
 TEST_CASE("strangers at the join port do not keep a job from meeting and training") {
   if (NoBed()) return;
   const Network network(3);
