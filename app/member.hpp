@@ -69,7 +69,8 @@ std::unique_ptr<TlsContext> TlsOf(const ClusterConfig& cluster, const Address& s
 
 std::chrono::milliseconds Milliseconds(double seconds);
 
-/// Whether `self` prints the progress of a meeting: process 0, and one process of each other node.
+/// Whether `self` prints the progress of a meeting: process 0, one process of each other node, and those
+/// without a launcher.
 bool SpeaksForNode(const MemberArguments& member, const ProcessPlan& plan, ProcessId self);
 
 /// Returns all options but build, generation, run_directory, listening and tls. The process's address

@@ -45,8 +45,7 @@ constexpr std::chrono::seconds kAdvice{2};
 /// Time for the work of other threads when a process goes on after a failure.
 constexpr std::chrono::seconds kThreadPatience{1};
 
-/// Time between two looks whether the actors have ended, and until a user is told that they have
-/// not.
+/// How often it is checked whether the actors have ended, and when a user is told that they have not.
 constexpr std::chrono::milliseconds kEndPoll{1};
 constexpr std::chrono::seconds kLongEnd{10};
 
