@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "app/cause.hpp"
+#include "app/interrupt.hpp"
 
 extern char** environ;
 
@@ -74,9 +75,9 @@ StartedChild StartChild(const ChildProcess& process) {
   // that has begun, so do those that end it, until the child handles them.
   sigset_t blocked;
   sigemptyset(&blocked);
-  for (const int signal : {SIGUSR1, SIGUSR2}) sigaddset(&blocked, signal);
+  for (const int signal : kAskSignals) sigaddset(&blocked, signal);
   if (process.generation > 0) {
-    for (const int signal : {SIGINT, SIGTERM, SIGHUP}) sigaddset(&blocked, signal);
+    for (const int signal : kEndSignals) sigaddset(&blocked, signal);
   }
   posix_spawnattr_setsigmask(&attributes, &blocked);
   posix_spawnattr_setpgroup(&attributes, 0);

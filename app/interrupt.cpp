@@ -36,7 +36,7 @@ void AtStart(int, char**, char**) {
   // starts its children with these blocked until this point.
   sigset_t asking;
   sigemptyset(&asking);
-  for (const int signal : {SIGUSR1, SIGUSR2}) {
+  for (const int signal : kAskSignals) {
     std::signal(signal, SIG_IGN);
     sigaddset(&asking, signal);
   }
@@ -91,15 +91,16 @@ Interrupt::Interrupt() : state_(std::make_unique<State>()) {
   struct sigaction action {};
   action.sa_handler = Handle;
   action.sa_flags = SA_RESTART;
-  for (const int signal : {SIGINT, SIGTERM, SIGUSR1, SIGUSR2, SIGHUP}) {
-    // A closed terminal ends a job in order, unless the job was started with nohup.
-    if (signal == SIGHUP && hangup_was_ignored) action.sa_handler = SIG_IGN;
-    sigaction(signal, &action, &state_->before[signal]);
-  }
-  // A launcher has blocked them in a process of a job that has begun.
+  for (const int signal : kAskSignals) sigaction(signal, &action, &state_->before[signal]);
   sigset_t ending;
   sigemptyset(&ending);
-  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) sigaddset(&ending, signal);
+  for (const int signal : kEndSignals) {
+    // A closed terminal ends a job in order, unless the job was started with nohup.
+    action.sa_handler = signal == SIGHUP && hangup_was_ignored ? SIG_IGN : Handle;
+    sigaction(signal, &action, &state_->before[signal]);
+    sigaddset(&ending, signal);
+  }
+  // A launcher has blocked them in a process of a job that has begun.
   pthread_sigmask(SIG_UNBLOCK, &ending, nullptr);
   state_->thread = std::thread([state = state_.get()] { state->Loop(); });
 }

@@ -3,6 +3,8 @@
 // nothing.
 #pragma once
 
+#include <algorithm>
+#include <array>
 #include <chrono>
 #include <csignal>
 #include <functional>
@@ -20,8 +22,14 @@ inline constexpr const char* kFinishingLine =
     "finishing the step under way; once more ends at once\n";
 inline constexpr const char* kEndedAtOnceLine = "ended at once: what was not saved yet is lost\n";
 
-/// Whether a signal asks a job to end.
-inline bool EndsJob(int signal) { return signal != SIGUSR1 && signal != SIGUSR2; }
+/// Signals that ask a job to end.
+inline constexpr std::array kEndSignals = {SIGINT, SIGTERM, SIGHUP};
+/// Signals that ask a job for something.
+inline constexpr std::array kAskSignals = {SIGUSR1, SIGUSR2};
+
+inline bool EndsJob(int signal) {
+  return std::ranges::find(kEndSignals, signal) != kEndSignals.end();
+}
 
 /// Separates requests to end from their echoes. One Ctrl-C may arrive more than once: from the
 /// terminal and from a launcher, or, when a terminal is closed, from the system and from the shell.

@@ -5,6 +5,7 @@
 #include <sys/wait.h>
 
 #include "app/exit_code.hpp"
+#include "app/interrupt.hpp"
 #include "layout/text.hpp"
 
 namespace troupe {
@@ -17,9 +18,7 @@ bool Unread(int status) { return KilledBy(status, SIGPIPE); }
 
 bool KilledBy(int status, int signal) { return WIFSIGNALED(status) && WTERMSIG(status) == signal; }
 
-bool AsksToEnd(int status) {
-  return KilledBy(status, SIGINT) || KilledBy(status, SIGTERM) || KilledBy(status, SIGHUP);
-}
+bool AsksToEnd(int status) { return WIFSIGNALED(status) && EndsJob(WTERMSIG(status)); }
 
 int CodeOf(int status) {
   if (WIFEXITED(status)) return WEXITSTATUS(status);

@@ -45,8 +45,10 @@ constexpr std::chrono::seconds kAdvice{2};
 /// Time for the work of other threads when a process goes on after a failure.
 constexpr std::chrono::seconds kThreadPatience{1};
 
-/// How often it is checked whether the actors have ended, and when a user is told that they have not.
+/// Time between two checks whether the actors have ended.
 constexpr std::chrono::milliseconds kEndPoll{1};
+
+/// After this time a warning says that they have not.
 constexpr std::chrono::seconds kLongEnd{10};
 
 /// Whether the thread, if there is one, has no work, or none soon.
@@ -92,9 +94,9 @@ struct Parts {
         own_threads(system.detached_actors()),
         self(std::in_place, system) {}
 
-  /// CAF 0.17.6 ends its broker without reading the broker's messages, and then waits for all
-  /// threads of actors. A thread ends when nobody refers to its actor, and the message that tells
-  /// the broker that an actor has ended refers to it: so it must be read before.
+  /// Waits until the threads of all actors have ended. The thread of an actor ends when nothing refers
+  /// to the actor, and a message refers to its sender. CAF 0.17.6 stops its broker without reading the
+  /// messages that are left, and then waits for all threads: it could wait forever.
   ~Parts() {
     watchdog.reset();
     connections.reset();

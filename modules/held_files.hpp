@@ -1,6 +1,5 @@
-// Checkpoint files that a process holds in memory: those of its own shards, and mirrors of the files of
-// other processes. They outlive a generation of the job, so the next one can resume from a step that was
-// never written to a disk.
+// Checkpoint files in the memory of a process: its own, and mirrors of other processes' files. They
+// outlive a generation of the job, so the next one can resume from a step that no disk has.
 #pragma once
 
 #include <cstddef>

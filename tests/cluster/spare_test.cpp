@@ -205,7 +205,7 @@ TEST_CASE("a process that does not know that the job is done learns it from proc
   const Outcome& outcome = late.Finish().front();
   CHECK(outcome.error == "the job is done");
   CHECK(outcome.fault == JoinFault::kDone);
-  CHECK(told.wait_for(10s) == std::future_status::ready);  // its own patience is 20 s
+  CHECK(told.wait_for(10s) == std::future_status::ready);  // TellDone may wait for 20 s
   const auto began = std::chrono::steady_clock::now();
   latecomers.TellDone(2, 300ms);
   CHECK(std::chrono::steady_clock::now() - began >= 300ms);

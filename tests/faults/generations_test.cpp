@@ -61,8 +61,8 @@ class SlowMachine {
 }  // namespace
 
 TEST_CASE("a spare takes the place of a lost machine, and the losses do not show it") {
-  // It gets the state of the lost machine from the disk, or from the memory of the other one. If only the
-  // launcher is lost, its process ends, too: nobody would start it again.
+  // It gets the state of the lost machine from the disk, or from the memory of the other one. A process
+  // without its launcher ends, since nothing could start it again.
   enum class Way { kDisk, kMemory, kLauncherAlone };
   const Way way = GENERATE(Way::kDisk, Way::kMemory, Way::kLauncherAlone);
   const bool mirrors = way != Way::kDisk;
