@@ -201,6 +201,15 @@ int Grid::Leader(int pp, int dp, int cp) const {
   return RankAt({.tp = 0, .cp = cp, .dp = dp, .pp = pp});
 }
 
+std::vector<int> Grid::RanksAt(int pp) const {
+  std::vector<int> ranks;
+  for (int dp = 0; dp < layout_.dp; ++dp) {
+    const auto replica = StageRanks(pp, dp);
+    ranks.insert(ranks.end(), replica.begin(), replica.end());
+  }
+  return ranks;
+}
+
 std::vector<int> Grid::Leaders(int pp, int dp) const {
   std::vector<int> leaders;
   for (int cp = 0; cp < layout_.cp; ++cp) leaders.push_back(Leader(pp, dp, cp));

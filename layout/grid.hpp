@@ -120,6 +120,8 @@ class Grid {
 
   /// The tp x cp ranks of stage `pp` of replica `dp`, tp fastest: they run one pass together.
   std::vector<int> StageRanks(int pp, int dp) const;
+  /// The ranks of stage `pp` of all replicas, one replica after the other.
+  std::vector<int> RanksAt(int pp) const;
   /// The rank at tp = 0 of that stage, replica and part along cp. It represents the shard at a boundary.
   int Leader(int pp, int dp, int cp) const;
   /// Those of all parts.

@@ -31,16 +31,6 @@ std::map<int, int> NumberSets(const std::vector<std::vector<int>>& groups) {
   return numbers;
 }
 
-std::vector<int> RanksOfStage(const Grid& grid, int stage) {
-  const int pp = stage % grid.layout().pp;
-  std::vector<int> ranks;
-  for (int dp = 0; dp < grid.layout().dp; ++dp) {
-    const auto replica = grid.StageRanks(pp, dp);
-    ranks.insert(ranks.end(), replica.begin(), replica.end());
-  }
-  return ranks;
-}
-
 }  // namespace
 
 JobPlan::JobPlan(Config config) : config_(std::move(config)) {
@@ -138,12 +128,13 @@ void JobPlan::AddUpdates() {
 void JobPlan::JoinLockSteps() {
   std::vector<std::vector<int>> groups;
   for (const StagePlan& stage : stages_) {
-    groups.push_back(RanksOfStage(ModuleOf(stage.module).grid, stage.pp));
+    groups.push_back(AllRanksOf(stage));
   }
   for (const ModulePlan& module : modules_) {
     if (!module.config->head_tied_across_stages()) continue;
-    auto ranks = RanksOfStage(module.grid, 0);
-    const auto last = RanksOfStage(module.grid, module.config->num_stages() - 1);
+    auto ranks = module.grid.RanksAt(0);
+    const auto last =
+        module.grid.RanksAt((module.config->num_stages() - 1) % module.grid.layout().pp);
     ranks.insert(ranks.end(), last.begin(), last.end());
     groups.push_back(ranks);
   }
@@ -190,6 +181,11 @@ std::vector<int> JobPlan::RanksOf(int stage, int dp) const {
   return grid.StageRanks(stages_[At(stage)].pp % grid.layout().pp, dp);
 }
 
+std::vector<int> JobPlan::AllRanksOf(const StagePlan& stage) const {
+  const Grid& grid = ModuleOf(stage.module).grid;
+  return grid.RanksAt(stage.pp % grid.layout().pp);
+}
+
 int JobPlan::LeaderRank(int stage, int dp, int part) const {
   const Grid& grid = GridOfStage(stage);
   return grid.Leader(stages_[At(stage)].pp % grid.layout().pp, dp, part);
@@ -200,7 +196,7 @@ std::vector<std::pair<int, int>> JobPlan::OffloadsOf(int module) const {
   if (OffloadOf(config_, *ModuleOf(module).config) == Offload::kNone) return shards;
   for (const StagePlan& stage : stages_) {
     if (stage.module != module) continue;
-    for (const int rank : RanksOfStage(GridOfStage(stage.stage), stage.pp)) {
+    for (const int rank : AllRanksOf(stage)) {
       shards.emplace_back(rank, stage.stage);
     }
   }

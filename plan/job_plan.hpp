@@ -100,6 +100,8 @@ class JobPlan {
   const Grid& GridOfStage(int stage) const;
   /// Returns the ranks of one replica of a stage, tp fastest. The stage's actor is on the first.
   std::vector<int> RanksOf(int stage, int dp) const;
+  /// Returns the ranks of all its replicas.
+  std::vector<int> AllRanksOf(const StagePlan& stage) const;
   /// Returns the rank of the boundary leader of a replica's part along cp.
   int LeaderRank(int stage, int dp, int part) const;
   /// Returns (rank, stage) of every shard of the module that offloads its state; empty if none
@@ -150,6 +152,7 @@ class JobPlan {
   std::vector<Room> RoomBefore() const;
   std::vector<DeviceOrder> OrdersOfSink(int sink) const;
   void Fix(StageRule& rule, const Room& room) const;
+  std::vector<int> DevicesOf(const StagePlan& stage, const std::vector<int>& first_devices) const;
   void OrderSink(const std::vector<int>& first_devices);
   void CountKept();
 

@@ -130,9 +130,9 @@ void JobPlan::AddSchedule() {
     device += module.grid.layout().pp;
   }
   for (const StagePlan& stage : stages_) {
-    const auto m = At(stage.module);
-    schedule_.devices.push_back(first_devices[m] + stage.pp % modules_[m].grid.layout().pp);
+    schedule_.devices.push_back(DevicesOf(stage, first_devices));
     schedule_.runs_backward.push_back(stage.runs_backward);
+    schedule_.windows.push_back(modules_[At(stage.module)].units.window());
   }
   if (ordered) OrderSink(first_devices);
   for (const StagePlan& stage : stages_) schedule_.rules.push_back(stage.rule);
@@ -147,6 +147,27 @@ void JobPlan::Fix(StageRule& rule, const Room& room) const {
   if (room.windows) rule.window = config_.schedule.window;
 }
 
+/// Returns the devices of a stage in the schedule: one, or those of the stages with whose ranks a
+/// colocated encoder runs.
+std::vector<int> JobPlan::DevicesOf(const StagePlan& stage,
+                                    const std::vector<int>& first_devices) const {
+  const std::vector<int> ranks = AllRanksOf(stage);
+  std::vector<int> devices;
+  for (const EdgePlan& edge : edges_) {
+    if (edge.from != stage.module || edge.placement != Placement::kColocated) continue;
+    const Grid& host = ModuleOf(edge.to).grid;
+    for (int pp = 0; pp < host.layout().pp; ++pp) {
+      const bool shared = std::ranges::any_of(host.RanksAt(pp), [&](int rank) {
+        return std::ranges::find(ranks, rank) != ranks.end();
+      });
+      if (shared) devices.push_back(first_devices[At(edge.to)] + pp);
+    }
+  }
+  const int own_pp = ModuleOf(stage.module).grid.layout().pp;
+  if (devices.empty()) devices = {first_devices[At(stage.module)] + stage.pp % own_pp};
+  return devices;
+}
+
 /// Sets the orders of the sink's stages and of their devices.
 void JobPlan::OrderSink(const std::vector<int>& first_devices) {
   const std::string& name = config_.Sink().name;
@@ -159,7 +180,8 @@ void JobPlan::OrderSink(const std::vector<int>& first_devices) {
     if (schedule_.orders.size() <= device) schedule_.orders.resize(device + 1);
     schedule_.orders[device] = orders[pp];
     for (StagePlan& stage : stages_) {
-      if (schedule_.devices[At(stage.stage)] != static_cast<int>(device) || !stage.runs_backward) {
+      if (!stage.runs_backward || stage.module != static_cast<int>(index) ||
+          schedule_.devices[At(stage.stage)].front() != static_cast<int>(device)) {
         continue;
       }
       const std::int64_t limit = stage.rule.limit;
@@ -178,19 +200,13 @@ void JobPlan::CountKept() {
     stage.kept = std::min(stage.kept, microbatches);
   }
   if (schedule_.orders.empty()) return;
-  Schedule copy = schedule_;
-  for (const StagePlan& stage : stages_) {
-    // An encoder with one window emits all its rows before it takes a gradient.
-    if (!modules_[At(stage.module)].colocated_encoder) continue;
-    copy.rules[At(stage.stage)].kind = RuleKind::kGpipe;
-  }
-  const auto simulation = Simulate(graph_, copy, EqualDurations(2, 2, 2), microbatches);
+  const auto simulation = Simulate(graph_, schedule_, EqualDurations(2, 2, 2), microbatches);
   if (!simulation.blocked.empty()) {
     const ScheduleConfig& schedule = config_.schedule;
     throw LayoutError((schedule.kind == ScheduleKind::kCsv
                            ? schedule.file
                            : "schedule " + ToString(schedule.kind)) +
-                      ": deadlock: " + ScheduleText(graph_, copy, simulation.blocked));
+                      ": deadlock: " + ScheduleText(graph_, schedule_, simulation.blocked));
   }
   for (StagePlan& stage : stages_) {
     if (stage.rule.kind == RuleKind::kOrdered) stage.kept = PeakInFlight(simulation, stage.stage);
@@ -199,7 +215,9 @@ void JobPlan::CountKept() {
 
 const DeviceOrder* JobPlan::OrderOn(int rank) const {
   for (const auto& [stage, shard] : ShardsOn(rank)) {
-    const std::size_t device = At(schedule_.devices[At(stage)]);
+    // A colocated encoder shares the rank and has no part in its order.
+    if (modules_[At(stages_[At(stage)].module)].colocated_encoder) continue;
+    const std::size_t device = At(schedule_.devices[At(stage)].front());
     if (device < schedule_.orders.size() && !schedule_.orders[device].empty()) {
       return &schedule_.orders[device];
     }

@@ -252,9 +252,7 @@ std::vector<StageNeed> StageNeeds(const JobPlan& plan, const ProcessPlan& proces
     }
     AddStored(plan, stage, mirrors, need);
     if (stage.pp == 0) AddWaitingRows(plan, stage.module, need);
-    for (int dp = 0; dp < module.grid.layout().dp; ++dp) {
-      for (const int rank : plan.RanksOf(stage.stage, dp)) need.ranks.push_back(rank);
-    }
+    need.ranks = plan.AllRanksOf(stage);
     std::ranges::sort(need.ranks);
     needs.push_back(std::move(need));
   }

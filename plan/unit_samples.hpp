@@ -33,6 +33,7 @@ class UnitLength {
   UnitLength(const Config& config, const ModuleConfig& module);
 
   Units In(std::int64_t microbatches) const;
+  std::int64_t window() const { return window_; }
   /// Returns whether texts call a unit a window. A window of a single microbatch is called a
   /// microbatch.
   bool is_window() const { return window_ != 1; }

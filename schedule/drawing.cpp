@@ -13,9 +13,11 @@
 namespace troupe {
 namespace {
 
-/// "language.s0" and ".s2" become "language.s0,s2".
-std::string RowName(const std::string& before, const std::string& stage) {
-  return before.empty() ? stage : before + "," + stage.substr(stage.rfind('.') + 1);
+/// Appends a stage: "language.s0" and "language.s2" become "language.s0,s2". `same`: the last one is of
+/// the same module.
+std::string RowName(const std::string& before, const std::string& stage, bool same) {
+  if (before.empty()) return stage;
+  return before + "," + (same ? stage.substr(stage.rfind('.') + 1) : stage);
 }
 
 /// Writes one pass over `line` from column `begin` to `end`, at least one character.
@@ -39,16 +41,22 @@ Drawing DrawingOf(const StageGraph& graph, const Schedule& schedule, const Simul
   Drawing drawing{std::move(title), simulation.makespan_ns, {}};
   std::map<int, DrawnRow> rows;
   std::map<int, int> chunks;
+  std::map<int, int> last_module;
   std::map<int, std::int64_t> busy;
   for (std::size_t s = 0; s < simulation.stages.size(); ++s) {
     const auto stage = static_cast<int>(s);
-    const int device = schedule.devices.empty() ? stage : schedule.devices[s];
-    DrawnRow& row = rows[device];
-    row.name = RowName(row.name, graph.StageName(stage));
-    const int chunk = chunks[device]++;
-    for (const TimedPass& timed : simulation.stages[s]) {
-      row.passes.push_back({stage, chunk, timed});
-      busy[device] += timed.end_ns - timed.begin_ns;
+    for (const int device : schedule.DevicesOf(stage)) {
+      DrawnRow& row = rows[device];
+      const int module = graph.stages()[s].module;
+      const auto last = last_module.find(device);
+      row.name = RowName(row.name, graph.StageName(stage),
+                         last != last_module.end() && last->second == module);
+      last_module[device] = module;
+      const int chunk = chunks[device]++;
+      for (const TimedPass& timed : simulation.stages[s]) {
+        row.passes.push_back({stage, chunk, timed});
+        busy[device] += timed.end_ns - timed.begin_ns;
+      }
     }
   }
   for (auto& [device, row] : rows) {

@@ -28,10 +28,22 @@ using DeviceOrder = std::vector<StagePass>;
 struct Schedule {
   std::vector<StageRule> rules = {};     ///< by stage
   std::vector<bool> runs_backward = {};  ///< by stage; empty: all do
-  std::vector<int> devices = {};         ///< by stage, from 0; empty: one device per stage
-  std::vector<DeviceOrder> orders = {};  ///< by device; empty, or an empty entry: no order
+  /// By stage: the devices that each run all its passes, numbered from 0; empty: one per stage. A
+  /// colocated encoder has those of all stages of the module that it feeds.
+  std::vector<std::vector<int>> devices = {};
+  /// By stage: microbatches of a unit, as those of a colocated encoder's window; 0: all of the round;
+  /// empty: 1.
+  std::vector<std::int64_t> windows = {};
+  /// By device; empty, or an empty entry: no order. Stages that an order does not name have no part in
+  /// it.
+  std::vector<DeviceOrder> orders = {};
   /// In simulations: transit time over each link, in either direction; empty: no time.
   std::vector<std::int64_t> link_ns = {};
+
+  /// Returns the devices of a stage.
+  std::vector<int> DevicesOf(int stage) const {
+    return devices.empty() ? std::vector<int>{stage} : devices.at(static_cast<std::size_t>(stage));
+  }
 };
 
 /// 1f1b with one device per stage. `limits` by stage.

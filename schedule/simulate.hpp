@@ -8,6 +8,10 @@
 //   backward u ends  u's gradient returns to every predecessor
 //   weights u end    no effect on other stages
 //
+// Units of stages may have different numbers of microbatches. A unit has arrived when all its
+// microbatches have. If a pass runs on several devices, each begins it when its turn has come, and the
+// pass ends when all have run it.
+//
 // A link to a stage that runs no backward carries no gradient: it is answered when the forward of
 // the receiver ends, as in the runtime. All events of one instant happen before any stage decides
 // at that instant. Of stages that decide at one instant the lower decides first, which matters only
@@ -57,6 +61,10 @@ struct Simulation {
 
   std::vector<Pass> OrderOf(int stage) const;
 };
+
+/// Returns why the passes of a simulation did not all run: "language.s0 cannot run F1, missing its
+/// turn"; "" if they did.
+std::string WhyBlocked(const StageGraph& graph, const Simulation& simulation);
 
 /// The largest number of units whose activations `stage` keeps at one time: from the start of their
 /// forward to the end of their backward, or of their weights if backwards are split.

@@ -127,11 +127,8 @@ double BubbleOf(const JobPlan& plan, const Simulation& simulation) {
 SimulatedRow SimulateRow(const Candidate& candidate, const StageTimes& times) {
   const JobPlan& plan = *candidate.plan;
   const Simulation simulation = Simulate(candidate, times);
-  if (!simulation.blocked.empty()) {
-    const BlockedStage& first = simulation.blocked.front();
-    throw LayoutError(candidate.kind + ": " + plan.graph().StageName(first.stage) + " cannot run " +
-                      ToString(first.next) + ", missing " + first.lacks);
-  }
+  const std::string why = WhyBlocked(plan.graph(), simulation);
+  if (!why.empty()) throw LayoutError(candidate.kind + ": " + why);
   SimulatedRow row;
   row.step_ms = static_cast<double>(simulation.makespan_ns) * 1e-6;
   row.bubble = BubbleOf(plan, simulation);

@@ -121,12 +121,6 @@ Candidate LoadCandidate(const ConfigArguments& arguments, const std::string& kin
   Config config = LoadConfig(arguments.path, overrides).config;
   candidate.kind = kind.empty() ? ToString(config.schedule.kind) : kind;
   candidate.plan = std::make_shared<const JobPlan>(std::move(config));
-  for (const EdgePlan& edge : candidate.plan->edges()) {
-    if (edge.placement == Placement::kDisjoint) continue;
-    throw LayoutError("edge " + edge.name +
-                      ": its modules share ranks and run in phases, which no pipeline schedule "
-                      "describes; expected modules on separate ranks");
-  }
   return candidate;
 }
 

@@ -28,11 +28,22 @@ struct ShowArguments {
   int width = 110;
 };
 
+/// Throws LayoutError for a job of which such a table cannot say what ranks run.
+void ExpectTable(const JobPlan& plan) {
+  for (const EdgePlan& edge : plan.edges()) {
+    if (edge.placement == Placement::kDisjoint) continue;
+    throw LayoutError("--out csv: edge " + edge.name +
+                      ": its modules share ranks and run in phases, which the grammar of tables "
+                      "cannot describe; expected --out text or svg");
+  }
+}
+
 int Show(const ShowArguments& arguments) {
   OverridesOf(arguments.kind, "--kind");
   const Candidate candidate =
       LoadCandidate(arguments.config, arguments.kind, arguments.microbatches);
   const JobPlan& plan = *candidate.plan;
+  if (arguments.out == "csv") ExpectTable(plan);
   const StageTimes times = TimesFor(candidate, arguments.durations, arguments.scales);
   const Simulation simulation = Simulate(candidate, times);
   const Drawing drawing = DrawingOf(

@@ -88,13 +88,43 @@ TEST_CASE("in virtual time every pass begins and ends when the simulator says", 
                                {{"encoder1", "language"}, {"encoder2", "language"}});
     config.schedule.micro_batch_size = 2;
   }
+  SECTION("a colocated encoder, by windows") {
+    config = SyntheticConfigOf({{"vision", LayoutOf(1, 1, 8)}, {"language", LayoutOf(2, 2, 2)}},
+                               {{"vision", "language"}});
+    config.modules[1].ranks = config.modules[0].ranks;
+    config.cluster.ranks = 8;
+    config.schedule.window = GENERATE(0, 2, 3);
+    config.schedule.micro_batch_size = 4;
+  }
+  SECTION("a colocated encoder beside ranks that have an order") {
+    config = SyntheticConfigOf({{"vision", LayoutOf(1, 1, 4)}, {"language", LayoutOf(1, 2, 2)}},
+                               {{"vision", "language"}});
+    config.modules[1].ranks = config.modules[0].ranks;
+    config.cluster.ranks = 4;
+    config.schedule.micro_batch_size = 4;
+    config.schedule.kind = ScheduleKind::kInterleaved;
+    config.schedule.chunks = 2;
+    SetChunks(config);
+  }
+  SECTION("one colocated encoder, and one on ranks of its own") {
+    config = SyntheticConfigOf({{"vision", LayoutOf(1, 1, 4)},
+                                {"language", LayoutOf(1, 4, 1)},
+                                {"audio", LayoutOf(1, 2, 1)}},
+                               {{"vision", "language"}, {"audio", "language"}});
+    config.modules[1].ranks = config.modules[0].ranks;
+    config.modules[2].ranks = {4, 5};
+    config.cluster.ranks = 6;
+    config.schedule.window = GENERATE(0, 2);
+    config.schedule.micro_batch_size = 4;
+  }
   SECTION("a branch into two sinks") {
     config = SyntheticConfigOf({{"vision", LayoutOf(1, 2, 1)},
                                 {"caption", LayoutOf(1, 1, 1)},
                                 {"language", LayoutOf(1, 3, 1)}},
                                {{"vision", "caption"}, {"vision", "language"}});
   }
-  config.schedule.microbatches = microbatches;
+  const bool ordered = config.schedule.kind == ScheduleKind::kInterleaved;
+  config.schedule.microbatches = ordered ? 2 * microbatches : microbatches;
   VirtualJob job = JobOf(config);
   INFO(microbatches << " microbatches, " << (equal ? "equal" : "uneven") << " times");
   if (equal) {  // much ends at one instant

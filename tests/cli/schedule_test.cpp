@@ -173,9 +173,30 @@ TEST_CASE("hostile schedules are refused in one line", "[cli]") {
   CHECK_THAT(RefusedLine({"schedule", "lint", "/dev/zero"}), Contains("expected a regular file"));
 }
 
-TEST_CASE("modules that share ranks have no pipeline schedule to show", "[cli]") {
-  CHECK_THAT(RefusedLine({"schedule", "show", "configs/shapes_colocated.toml"}),
+TEST_CASE("a schedule of modules that share ranks is drawn, and has no table", "[cli]") {
+  CHECK_THAT(RefusedLine({"schedule", "show", "configs/shapes_colocated.toml", "--out", "csv"}),
              Contains("its modules share ranks"));
+  const Outcome shown = RunTroupe({"schedule", "show", "configs/shapes_colocated.toml"});
+  CHECK(shown.exit_code == 0);
+  CHECK_THAT(shown.out, Contains("\nvision.s0,language.s0  0"));
+}
+
+TEST_CASE("with colocated encoders, actors in virtual time agree with the simulation", "[cli]") {
+  const std::string layout = GENERATE("{tp=4,dp=2}", "{tp=2,pp=2,dp=2}");
+  const std::string window = GENERATE("\"step\"", "2");
+  const Outcome compared = RunTroupe(
+      {"bench", "schedules", "configs/shapes_colocated.toml", "--virtual", "--microbatches", "8",
+       "--set", "modules.language.layout=" + layout, "--set", "schedule.window=" + window});
+  INFO(compared.out);
+  CHECK(compared.exit_code == 0);
+  std::istringstream lines(compared.out);
+  int agree = 0;
+  for (std::string line; std::getline(lines, line);) {
+    if (line.find("  8   ") == std::string::npos) continue;
+    ++agree;
+    CHECK_THAT(line, Contains("(+0.000%)"));
+  }
+  CHECK(agree >= 2);
 }
 
 }  // namespace troupe

@@ -38,7 +38,7 @@ TEST_CASE("a schedule is drawn in characters, a row per device", "[schedule]") {
 TEST_CASE("stages that share a device share its row", "[schedule]") {
   const StageGraph graph({{"language", 4}}, {});
   Schedule schedule = OneForwardOneBackward(LimitsOf(graph));
-  schedule.devices = {0, 1, 0, 1};
+  schedule.devices = {{0}, {1}, {0}, {1}};
   const Drawing drawing = Draw(graph, schedule, 2);
   REQUIRE(drawing.rows.size() == 2);
   CHECK(drawing.rows[1].name == "language.s1,s3");

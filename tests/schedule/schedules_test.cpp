@@ -23,7 +23,7 @@ Schedule Interleaved(int pp, int chunks, std::int64_t microbatches) {
   Schedule schedule;
   schedule.orders = InterleavedOrders(pp, chunks, microbatches);
   for (int stage = 0; stage < pp * chunks; ++stage) {
-    schedule.devices.push_back(stage % pp);
+    schedule.devices.push_back({stage % pp});
     schedule.rules.push_back(
         OrderedRule(schedule.orders[static_cast<std::size_t>(stage % pp)], stage));
   }
@@ -113,7 +113,7 @@ TEST_CASE("interleaved orders are those of Megatron-LM", "[schedule]") {
 TEST_CASE("a device with an order holds a command back until its turn", "[schedule]") {
   // Both stages of the device could run F1 of stage 0 at once; the order says F0 of stage 1 first.
   Schedule schedule;
-  schedule.devices = {0, 0};
+  schedule.devices = {{0}, {0}};
   const auto f = PassKind::kForward;
   const auto b = PassKind::kBackward;
   schedule.orders = {{{0, {f, 0}},
@@ -132,7 +132,7 @@ TEST_CASE("a device with an order holds a command back until its turn", "[schedu
 
 TEST_CASE("stages that share a device never run at one time", "[schedule]") {
   Schedule schedule = OneForwardOneBackward(LimitsOf(Chain(4)));
-  schedule.devices = {0, 1, 0, 1};
+  schedule.devices = {{0}, {1}, {0}, {1}};
   const auto simulation = Simulate(Chain(4), schedule, EqualDurations(3, 5), 6);
   CHECK(simulation.blocked.empty());
   for (const auto& [a, b] : {std::pair{0, 2}, {1, 3}}) {
