@@ -178,12 +178,6 @@ struct Layers {
   std::string_view which = {};  ///< for texts: "up to feature_layer"
 };
 
-/// Multiplications per row before the first and after the last layer, relative to one layer.
-struct ExtraCosts {
-  double first = 0.0;
-  double last = 0.0;
-};
-
 /// Requirements of a module that reads text.
 struct TextInput {
   std::int64_t vocab = 0;    ///< size of its vocabulary
@@ -251,7 +245,6 @@ class ModelConfig {
   bool computes() const { return !stated_times(); }  ///< it has a body in modules/torch
   /// Returns nothing if its stages have no layers to count.
   virtual std::optional<Layers> split_layers() const { return std::nullopt; }
-  virtual ExtraCosts extra_costs() const { return {}; }
   /// Returns whether its sizes can be cut into `tp` parts.
   virtual bool AllowsTp(int /*tp*/) const { return true; }
   /// Returns the number of key and value heads that ranks share if tp is larger; 0: none are
@@ -278,9 +271,9 @@ class ModelConfig {
 
   // Layers, in the order in which they run.
   virtual void AddParameters(const StagePlace& /*stage*/, ParameterList& /*list*/) const {}
-  /// `name` is the module's name, the key of its items in `shape`.
-  virtual void CountFlops(const StagePlace& /*stage*/, const StepShape& /*shape*/,
-                          const std::string& /*name*/, FlopCounter& /*count*/) const {}
+  /// Lists the operations of a forward. `name` is the module's name, the key of its items in `shape`.
+  virtual void ListWork(const StagePlace& /*stage*/, const StepShape& /*shape*/,
+                        const std::string& /*name*/, WorkList& /*work*/) const {}
   /// Returns the elements of activations that a microbatch keeps for the backward.
   virtual std::int64_t KeptElements(const StagePlace& /*stage*/, const RankWork& /*work*/) const {
     return 0;

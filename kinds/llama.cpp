@@ -274,16 +274,6 @@ std::string LlamaConfig::WhyNotFrom(const ModelConfig& source) const {
          "\" module are " + kNotSupportedYet;
 }
 
-ExtraCosts LlamaConfig::extra_costs() const {
-  const auto h = static_cast<double>(hidden);
-  const std::int64_t with_experts = experts.LayersIn({0, layers});
-  const double mlp =
-      static_cast<double>((layers - with_experts) * mlp_hidden + with_experts * active_hidden()) /
-      static_cast<double>(std::max<std::int64_t>(layers, 1));
-  const double layer = h * (static_cast<double>(2 * query_width() + 2 * key_width()) + 3.0 * mlp);
-  return {.first = 0.0, .last = static_cast<double>(vocab) * h / layer};
-}
-
 void LlamaConfig::AddParameters(const StagePlace& stage, ParameterList& list) const {
   if (stage.first) AddEmbedding(*this, stage, list);
   for (std::int64_t layer = stage.layers.begin; layer < stage.layers.end; ++layer) {
@@ -302,20 +292,70 @@ void LlamaConfig::AddParameters(const StagePlace& stage, ParameterList& list) co
   }
 }
 
-void LlamaConfig::CountFlops(const StagePlace& stage, const StepShape& shape, const std::string&,
-                             FlopCounter& count) const {
+void LlamaConfig::ListMlp(std::int64_t layer, std::int64_t rows, WorkList& work) const {
+  const bool routed = experts.InLayer(layer);
+  work.Enter(routed ? LayerPart::kLayer : LayerPart::kMlpUp);
+  work.AddElements(NormWork(rows, hidden));
+  work.Enter(LayerPart::kMlpUp);
+  if (routed) {
+    work.AddLinear({.rows = rows, .out = experts.count, .in = hidden});
+    work.AddExperts({.rows = rows,
+                     .width = hidden,
+                     .hidden = experts.hidden,
+                     .per_token = experts.per_token,
+                     .count = experts.count});
+  }
+  const std::int64_t inner = routed ? experts.shared_hidden : mlp_hidden;
+  if (inner == 0) return;
+  work.AddLinear({.rows = rows, .out = 2 * inner, .in = hidden, .cut = Cut::kRows});
+  // Gate and inputs become one row; their gradients need all three.
+  work.AddElements({.rows = rows, .width = inner, .forward = 3.0, .backward = 5.0, .inside = true});
+  work.Enter(LayerPart::kMlp);
+  work.AddLinear({.rows = rows, .out = hidden, .in = inner, .cut = Cut::kColumns});
+}
+
+void LlamaConfig::ListWork(const StagePlace& stage, const StepShape& shape, const std::string&,
+                           WorkList& work) const {
   const std::int64_t rows = shape.samples * shape.tokens;
   // Every position sees itself and the positions before it.
   const double pairs =
       static_cast<double>(shape.samples) * Product(shape.tokens, shape.tokens + 1) / 2.0;
+  if (stage.first) work.AddElements({.rows = rows, .width = hidden, .forward = 2, .backward = 2});
   for (std::int64_t layer = stage.layers.begin; layer < stage.layers.end; ++layer) {
-    count.AddLinear(rows, 2 * query_width() + 2 * key_width(), hidden);
-    const bool routed = experts.InLayer(layer);
-    count.AddLinear(rows, 3 * (routed ? active_hidden() : mlp_hidden), hidden);
-    if (routed) count.AddLinear(rows, experts.count, hidden);
-    count.AddAttention(pairs, query_width());
+    work.Enter(LayerPart::kAttention);
+    work.AddElements(NormWork(rows, hidden));
+    work.AddLinear({.rows = rows,
+                    .out = query_width() + 2 * key_width(),
+                    .in = hidden,
+                    .cut = Cut::kRows,
+                    .kv_out = 2 * key_width(),
+                    .kv_heads = kv_heads});
+    const double norms = head_norms ? 1.0 : 0.0;
+    work.AddElements({.rows = rows,
+                      .width = query_width() + key_width(),
+                      .forward = 2.0 + 2.0 * norms,
+                      .backward = 2.0 + 3.0 * norms,
+                      .inside = true});
+    work.AddAttention({.rows = rows,
+                       .pairs = pairs,
+                       .heads = heads,
+                       .width = query_width(),
+                       .kv_width = key_width(),
+                       .kv_heads = kv_heads});
+    work.Enter(LayerPart::kLayer);
+    work.AddLinear({.rows = rows, .out = hidden, .in = query_width(), .cut = Cut::kColumns});
+    work.AddElements(ResidualWork(rows, hidden));
+    ListMlp(layer, rows, work);
+    work.Enter(LayerPart::kLayer);
+    work.AddElements(ResidualWork(rows, hidden));
   }
-  if (stage.last) count.AddLinear(shape.labels, vocab, hidden);
+  work.Enter(std::nullopt);
+  if (!stage.last) return;
+  work.AddElements(NormWork(rows, hidden));
+  work.AddLinear({.rows = shape.labels, .out = vocab, .in = hidden, .cut = Cut::kRows});
+  // The loss reads the scores for their maximum and their sum, and writes their gradients.
+  work.AddElements(
+      {.rows = shape.labels, .width = vocab, .forward = 2.0, .backward = 2.0, .inside = true});
 }
 
 /// Rows are cut over tp here, whatever the others are. An expert keeps a row that it gets, three wide ones

@@ -72,7 +72,6 @@ struct LlamaConfig : ModelOf<LlamaConfig, kLlama> {
   bool emits_rows() const override { return false; }
   bool takes_rows() const override { return true; }
   std::optional<Layers> split_layers() const override { return Layers{layers}; }
-  ExtraCosts extra_costs() const override;
   bool AllowsTp(int tp) const override {
     return heads % tp == 0 && (!has_mlps() || mlp_hidden % tp == 0) &&
            experts.shared_hidden % tp == 0 && kv_heads > 0 &&
@@ -88,12 +87,13 @@ struct LlamaConfig : ModelOf<LlamaConfig, kLlama> {
   bool sums_over_tp() const override { return head_norms || experts.count > 0; }
   bool ties_embedding() const override { return tied_head; }
   void AddParameters(const StagePlace& stage, ParameterList& list) const override;
-  void CountFlops(const StagePlace& stage, const StepShape& shape, const std::string& name,
-                  FlopCounter& count) const override;
+  void ListWork(const StagePlace& stage, const StepShape& shape, const std::string& name,
+                WorkList& work) const override;
   std::int64_t KeptElements(const StagePlace& stage, const RankWork& work) const override;
   friend bool operator==(const LlamaConfig&, const LlamaConfig&) = default;
 
  private:
+  void ListMlp(std::int64_t layer, std::int64_t rows, WorkList& work) const;
   LayerRow WithExperts(LayerRow row, const RankWork& work) const;
 };
 

@@ -244,12 +244,6 @@ std::unique_ptr<const Field> PatchEncoder::field() const {
   return std::make_unique<ImageField>(image_size, image_recipe);
 }
 
-ExtraCosts PatchEncoder::extra_costs() const {
-  const auto h = static_cast<double>(hidden);
-  const double layer = 4.0 * h * h + 2.0 * h * static_cast<double>(mlp_hidden);
-  return {.first = static_cast<double>(3 * patch_size * patch_size) * h / layer, .last = 0.0};
-}
-
 void PatchEncoder::AddPatchWeight(ParameterList& list) const {
   list.AddNormal("embeddings.patch_embedding.weight", {hidden, 3, patch_size, patch_size},
                  InverseRoot(3 * patch_size * patch_size));
@@ -287,19 +281,42 @@ void PatchEncoder::AddParameters(const StagePlace& stage, ParameterList& list) c
   if (stage.last && final_norm) list.AddLayerNorm("post_layernorm", hidden);
 }
 
-void PatchEncoder::CountFlops(const StagePlace& stage, const StepShape& shape,
-                              const std::string& name, FlopCounter& count) const {
+void PatchEncoder::ListWork(const StagePlace& stage, const StepShape& shape,
+                            const std::string& name, WorkList& work) const {
   const auto length = shape.lengths.find(name);
   const std::int64_t squares = length == shape.lengths.end() ? 0 : length->second;
-  if (stage.first) {
-    count.AddLinear(squares * num_patches(), hidden, 3 * patch_size * patch_size, /*first=*/true);
-  }
   const std::int64_t rows = squares * sequence_length();
-  for (std::int64_t layer = 0; layer < stage.layers.size(); ++layer) {
-    count.AddLinear(rows, 4 * hidden, hidden);  // q, k, v, out
-    count.AddLinear(rows, 2 * mlp_hidden, hidden);
-    count.AddAttention(Product(rows, sequence_length()), hidden);
+  if (stage.first) {
+    work.AddLinear({.rows = squares * num_patches(),
+                    .out = hidden,
+                    .in = 3 * patch_size * patch_size,
+                    .first = true});
+    work.AddElements(ResidualWork(rows, hidden));  // positions
   }
+  for (std::int64_t layer = 0; layer < stage.layers.size(); ++layer) {
+    work.Enter(LayerPart::kAttention);
+    work.AddElements(NormWork(rows, hidden));
+    work.AddLinear({.rows = rows, .out = 3 * hidden, .in = hidden, .cut = Cut::kRows});
+    work.AddAttention({.rows = rows,
+                       .pairs = Product(rows, sequence_length()),
+                       .heads = heads,
+                       .width = hidden,
+                       .kv_width = hidden});
+    work.Enter(LayerPart::kLayer);
+    work.AddLinear({.rows = rows, .out = hidden, .in = hidden, .cut = Cut::kColumns});
+    work.AddElements(ResidualWork(rows, hidden));
+    work.Enter(LayerPart::kMlpUp);
+    work.AddElements(NormWork(rows, hidden));
+    work.AddLinear({.rows = rows, .out = mlp_hidden, .in = hidden, .cut = Cut::kRows});
+    work.AddElements(
+        {.rows = rows, .width = mlp_hidden, .forward = 2.0, .backward = 3.0, .inside = true});
+    work.Enter(LayerPart::kMlp);
+    work.AddLinear({.rows = rows, .out = hidden, .in = mlp_hidden, .cut = Cut::kColumns});
+    work.Enter(LayerPart::kLayer);
+    work.AddElements(ResidualWork(rows, hidden));
+  }
+  work.Enter(std::nullopt);
+  if (stage.last && final_norm) work.AddElements(NormWork(rows, hidden));
 }
 
 std::int64_t PatchEncoder::KeptElements(const StagePlace& stage, const RankWork& work) const {

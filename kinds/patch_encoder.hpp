@@ -75,7 +75,6 @@ struct PatchEncoder : ModelConfig {
   std::optional<Layers> split_layers() const override {
     return Layers{built_layers(), "up to feature_layer"};
   }
-  ExtraCosts extra_costs() const override;
   bool cuts_rows() const override { return true; }
   RowCut CutOver(int cp) const override {
     return {RowCut::By::kItems, cp, std::max<std::int64_t>(1, rows_per_square())};
@@ -84,8 +83,8 @@ struct PatchEncoder : ModelConfig {
   bool AllowsTp(int tp) const override { return heads % tp == 0 && mlp_hidden % tp == 0; }
   /// Adds the layers of the stage, and the final norm.
   void AddParameters(const StagePlace& stage, ParameterList& list) const override;
-  void CountFlops(const StagePlace& stage, const StepShape& shape, const std::string& name,
-                  FlopCounter& count) const override;
+  void ListWork(const StagePlace& stage, const StepShape& shape, const std::string& name,
+                WorkList& work) const override;
   /// Each layer keeps two norm inputs and outputs, q k v, the attention weights, and the MLP's two
   /// wide rows; the final norm keeps its input.
   std::int64_t KeptElements(const StagePlace& stage, const RankWork& work) const override;

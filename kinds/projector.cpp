@@ -23,12 +23,16 @@ void AddNewlineParameter(const ProjectorShape& shape, ParameterList& list) {
   list.AddNormal(std::string(kNewline), {shape.out}, InverseRoot(shape.out));
 }
 
-void CountProjector(const ProjectorShape& shape, std::int64_t rows, FlopCounter& count) {
+void ListProjector(const ProjectorShape& shape, std::int64_t rows, WorkList& work) {
   if (shape.kind == ProjectorKind::kLinear) {
-    return count.AddLinear(rows, shape.out, shape.in, /*first=*/true);
+    return work.AddLinear({.rows = rows, .out = shape.out, .in = shape.in, .first = true});
   }
-  count.AddLinear(rows, shape.hidden, shape.in, /*first=*/true);
-  count.AddLinear(rows, shape.out, shape.hidden);
+  if (shape.kind == ProjectorKind::kPixelShuffle) work.AddElements(NormWork(rows, shape.in));
+  work.AddLinear(
+      {.rows = rows, .out = shape.hidden, .in = shape.in, .cut = Cut::kRows, .first = true});
+  work.AddElements(
+      {.rows = rows, .width = shape.hidden, .forward = 2.0, .backward = 3.0, .inside = true});
+  work.AddLinear({.rows = rows, .out = shape.out, .in = shape.hidden, .cut = Cut::kColumns});
 }
 
 std::int64_t KeptByProjector(const ProjectorShape& shape, int tp) {

@@ -40,8 +40,8 @@ inline constexpr std::string_view kNewline = "image_newline";
 /// Adds its parameter: image_newline [out].
 void AddNewlineParameter(const ProjectorShape& shape, ParameterList& list);
 
-/// Adds the work of `rows` rows.
-void CountProjector(const ProjectorShape& shape, std::int64_t rows, FlopCounter& count);
+/// Lists the operations of a forward of `rows` rows.
+void ListProjector(const ProjectorShape& shape, std::int64_t rows, WorkList& work);
 
 /// Returns the elements that it keeps of a row for its backward: the row, what the norm emits, and
 /// inputs and outputs of the GELU, which are cut into `tp` parts.

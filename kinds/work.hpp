@@ -3,10 +3,12 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "kinds/enum_set.hpp"
+#include "kinds/parameter.hpp"
 
 namespace troupe {
 
@@ -24,6 +26,90 @@ struct StepShape {
       {};  ///< by module: total length of the items of its field
 };
 
+/// A linear layer, by its whole weight and the rows of all ranks that share it.
+struct LinearWork {
+  std::int64_t rows = 0;
+  std::int64_t out = 0;
+  std::int64_t in = 0;
+  Cut cut = Cut::kNone;  ///< of the weight over tp: kRows, kColumns or kNone
+  /// The last of `out`, which are cut by key and value heads where there are `kv_heads`.
+  std::int64_t kv_out = 0;
+  std::int64_t kv_heads = 0;
+  bool first = false;  ///< of its part: its input has a gradient only if an earlier part trains
+};
+
+/// Scores and weighted sums of rows of positions that see each other.
+struct AttentionWork {
+  std::int64_t rows = 0;      ///< of queries
+  double pairs = 0.0;         ///< of a query and a key that it sees
+  std::int64_t heads = 0;     ///< of queries
+  std::int64_t width = 0;     ///< of the queries of all heads
+  std::int64_t kv_width = 0;  ///< of the keys of all heads
+  std::int64_t kv_heads = 0;  ///< if ranks share some; else 0
+};
+
+/// Work that goes over elements, such as a norm, and whose time is that of reading and writing them.
+struct ElementWork {
+  std::int64_t rows = 0;
+  std::int64_t width = 0;  ///< elements of a row
+  double forward = 0.0;    ///< how many rows of this width a forward reads and writes for each
+  double backward = 0.0;   ///< and its backward
+  bool inside = false;     ///< between linear layers that tp cuts, so tp cuts it too
+};
+
+/// A norm reads a row and writes one; its backward reads two and writes one.
+inline ElementWork NormWork(std::int64_t rows, std::int64_t width) {
+  return {.rows = rows, .width = width, .forward = 2.0, .backward = 3.0};
+}
+/// A residual adds two rows; its backward adds the gradients of both branches.
+inline ElementWork ResidualWork(std::int64_t rows, std::int64_t width) {
+  return {.rows = rows, .width = width, .forward = 3.0, .backward = 3.0};
+}
+
+/// The experts of one layer; their router is a linear layer of its own.
+struct ExpertWork {
+  std::int64_t rows = 0;
+  std::int64_t width = 0;
+  std::int64_t hidden = 0;     ///< inside an expert, which has a gate
+  std::int64_t per_token = 0;  ///< experts that get each row
+  std::int64_t count = 0;      ///< of the layer
+};
+
+/// A part of a layer that may be computed again in the backward instead of being kept.
+enum class LayerPart : std::uint8_t {
+  kAttention,  ///< from the first norm to the outputs of the heads
+  kMlpUp,  ///< from the second norm to the inputs of the last linear; with experts without the norm
+  kMlp,    ///< all after the residual in the middle
+  kLayer   ///< all but the input
+};
+/// In the order of LayerPart.
+inline const std::vector<std::string> kLayerPartWords = {"attention", "mlp.up", "mlp", "full"};
+
+/// Receives the operations of a forward, in the order in which they run. Those of a backward follow
+/// from them.
+class WorkList {
+ public:
+  WorkList() = default;
+  WorkList(const WorkList&) = delete;
+  WorkList& operator=(const WorkList&) = delete;
+  virtual ~WorkList() = default;
+
+  virtual void AddLinear(const LinearWork& linear) = 0;
+  virtual void AddAttention(const AttentionWork& attention) = 0;
+  virtual void AddElements(const ElementWork& /*elements*/) {}
+  virtual void AddExperts(const ExpertWork& experts) = 0;
+
+  /// Operations that are added from now on belong to that part of a layer; nothing: before or after
+  /// the layers. kMlp: what kMlpUp leaves of it; kLayer: what is in no other part.
+  void Enter(std::optional<LayerPart> part) { part_ = part; }
+
+ protected:
+  std::optional<LayerPart> part() const { return part_; }
+
+ private:
+  std::optional<LayerPart> part_;
+};
+
 /// Floating-point operations; a multiplication and an addition are two.
 struct PassFlops {
   double forward = 0.0;
@@ -38,45 +124,40 @@ struct PassFlops {
   double total() const { return forward + backward; }
 };
 
-/// Adds up the matrix products of one module or projector.
-class FlopCounter {
+/// Adds up the matrix products of one module or projector, whatever its layout.
+class FlopCounter : public WorkList {
  public:
   /// `trains`: its weights have gradients. `input_gradient`: its input has one.
   FlopCounter(bool trains, bool input_gradient) : trains_(trains), asked_(input_gradient) {}
 
-  /// Adds `rows` times a weight [out, in]. `first`: the product is the first of its part.
-  void AddLinear(std::int64_t rows, std::int64_t out, std::int64_t in, bool first = false) {
-    const double once = 2.0 * static_cast<double>(rows) * Product(out, in);
-    const bool input_gradient = asked_ || (trains_ && !first);
-    flops_.forward += once;
-    flops_.weights += once * int{trains_};
-    flops_.backward += once * (int{trains_} + int{input_gradient});
+  void AddLinear(const LinearWork& linear) override {
+    AddProduct(linear.rows, linear.out, linear.in, asked_ || (trains_ && !linear.first));
   }
-  /// Adds scores and weighted sums of `pairs` of positions; all heads together are `width` wide.
   /// The gradient of a product of two activations is two products.
-  void AddAttention(double pairs, std::int64_t width) {
-    const double once = 4.0 * pairs * static_cast<double>(width);
+  void AddAttention(const AttentionWork& attention) override {
+    const double once = 4.0 * attention.pairs * static_cast<double>(attention.width);
     flops_.forward += once;
     if (asked_ || trains_) flops_.backward += 2.0 * once;
+  }
+  void AddExperts(const ExpertWork& experts) override {
+    AddProduct(experts.rows * experts.per_token, 3 * experts.hidden, experts.width,
+               asked_ || trains_);
   }
 
   const PassFlops& flops() const { return flops_; }
 
  private:
+  void AddProduct(std::int64_t rows, std::int64_t out, std::int64_t in, bool input_gradient) {
+    const double once = 2.0 * static_cast<double>(rows) * Product(out, in);
+    flops_.forward += once;
+    flops_.weights += once * int{trains_};
+    flops_.backward += once * (int{trains_} + int{input_gradient});
+  }
+
   bool trains_;
   bool asked_;
   PassFlops flops_;
 };
-
-/// A part of a layer that may be computed again in the backward instead of being kept.
-enum class LayerPart : std::uint8_t {
-  kAttention,  ///< from the first norm to the outputs of the heads
-  kMlpUp,  ///< from the second norm to the inputs of the last linear; with experts without the norm
-  kMlp,    ///< all after the residual in the middle
-  kLayer   ///< all but the input
-};
-/// In the order of LayerPart.
-inline const std::vector<std::string> kLayerPartWords = {"attention", "mlp.up", "mlp", "full"};
 
 /// The parts that are computed again.
 using Recompute = EnumSet<LayerPart>;

@@ -9,13 +9,27 @@
 namespace troupe {
 namespace {
 
+/// The operations of a forward of a full sample.
+double FlopsOf(const ModuleConfig& module, const StagePlace& place) {
+  StepShape sample{.samples = 1};
+  if (const auto text = module.model->text()) sample.tokens = sample.labels = text->context;
+  sample.lengths[module.name] = module.model->most_length();
+  FlopCounter count(/*trains=*/false, /*input_gradient=*/false);
+  module.model->ListWork(place, sample, module.name, count);
+  return count.flops().forward;
+}
+
 std::vector<std::int64_t> StatedOrBalanced(const ModuleConfig& module) {
   const auto split = module.model->split_layers();
   const std::int64_t layers = split ? split->number : module.num_stages();
   const auto& stated = module.layers_per_stage;
   if (stated.empty()) {
-    const ExtraCosts extra = module.model->extra_costs();
-    return BalanceLayers(layers, module.num_stages(), extra.first, extra.last);
+    const double layer = FlopsOf(module, {.layers = {0, layers}}) /
+                         static_cast<double>(std::max<std::int64_t>(layers, 1));
+    const double unit = std::max(layer, 1.0);
+    return BalanceLayers(layers, module.num_stages(),
+                         FlopsOf(module, {.layers = {}, .first = true}) / unit,
+                         FlopsOf(module, {.layers = {}, .last = true}) / unit);
   }
   const std::int64_t sum = std::accumulate(stated.begin(), stated.end(), std::int64_t{0});
   if (static_cast<int>(stated.size()) != module.num_stages() || sum != layers ||

@@ -10,8 +10,8 @@
 namespace troupe {
 
 /// Returns the contiguous layers of every stage: as stated in layers_per_stage, else balanced by
-/// cost. The embedding adds to the first stage and the head to the last, by their multiplications
-/// relative to one layer (a token lookup has none). Throws LayoutError if a stage would have no
+/// cost. The embedding adds to the first stage and the head to the last, by their operations for a
+/// full sample relative to those of one layer (a token lookup has none). Throws LayoutError if a stage would have no
 /// layer (pp = 1 may have none) or the stated list does not fit.
 std::vector<Interval> SplitLayers(const ModuleConfig& module);
 

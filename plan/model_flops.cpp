@@ -1,31 +1,15 @@
 #include "plan/model_flops.hpp"
 
-#include "plan/layer_split.hpp"
-#include "plan/stage_parts.hpp"
+#include <map>
+
+#include "plan/stage_work.hpp"
 
 namespace troupe {
 namespace {
 
-void CountProjectorOf(const Config& config, const EdgeConfig& edge, const StepShape& shape,
-                      FlopCounter& count) {
-  const ModelConfig& from = *FindModule(config, edge.from).model;
-  const auto length = shape.lengths.find(edge.from);
-  const std::int64_t rows = length == shape.lengths.end() ? 0 : from.RowsOf(length->second);
-  CountProjector(ProjectorShapeOf(config, edge), rows, count);
-}
-
 PassFlops FlopsOf(const Config& config, const StagePart& part, const StepShape& shape) {
-  // Of a module with adapters nearly every input has a gradient, and no weight. The adapters' own
-  // products, which are small, are not counted.
-  const bool adapters = part.trains && part.module && part.module->lora;
-  FlopCounter count(part.trains && !adapters, part.input_gradient || adapters);
-  if (part.newline) return {};
-  if (part.is_projector()) {
-    CountProjectorOf(config, *part.edge, shape, count);
-  } else {
-    const ModuleConfig& module = *part.module;
-    module.model->CountFlops(PlaceOf(module, part.pp), shape, module.name, count);
-  }
+  FlopCounter count(part.weight_gradient(), part.asks_input_gradient());
+  ListWork(config, part, shape, count);
   return count.flops();
 }
 

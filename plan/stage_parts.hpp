@@ -27,6 +27,12 @@ struct StagePart {
   bool is_projector() const { return edge != nullptr && !newline; }
   /// Returns whether it runs a backward, and so keeps activations for it.
   bool runs_backward() const { return trains || input_gradient; }
+  /// Returns whether only adapters train: nearly every input has a gradient, and no weight. The
+  /// adapters' own products, which are small, are in no count.
+  bool has_adapters() const { return trains && module && module->lora; }
+  /// Returns whether its weights have gradients, and whether its first input must have one.
+  bool weight_gradient() const { return trains && !has_adapters(); }
+  bool asks_input_gradient() const { return input_gradient || has_adapters(); }
 };
 
 /// Returns the parts of stage `pp` of `module`: inline encoders with their projectors, incoming

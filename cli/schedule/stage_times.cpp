@@ -13,8 +13,7 @@
 #include "configs/loader.hpp"
 #include "configs/toml_value.hpp"
 #include "layout/at.hpp"
-#include "plan/model_flops.hpp"
-#include "plan/unit_samples.hpp"
+#include "plan/cost/job_cost.hpp"
 #include "trace/analyze/link_time.hpp"
 #include "trace/analyze/median.hpp"
 #include "trace/run_trace.hpp"
@@ -73,36 +72,7 @@ std::string WhyOtherTimes(const Config& run, const Config& wanted) {
   return "";
 }
 
-std::int64_t Ns(double ms) { return static_cast<std::int64_t>(std::llround(ms * 1e6)); }
-
-/// The work of the module's largest replica in a microbatch: full samples, all of whose tokens have
-/// a label, and as many items of the greatest length as MostItemsOfSample says.
-StepShape MicrobatchOf(const Config& config, const ModuleConfig& module) {
-  StepShape shape;
-  shape.samples = MostSamplesOfUnit(config, module, config.schedule.microbatches);
-  shape.tokens = module.model->text() ? module.model->text()->context : 0;
-  shape.labels = shape.samples * shape.tokens;
-  for (const ModuleConfig& encoder : config.modules) {
-    // Every rank along cp computes the images of an inline encoder.
-    const int times = encoder.inline_in ? module.layout.cp : 1;
-    const std::int64_t items = shape.samples * MostItemsOfSample(config, encoder);
-    shape.lengths[encoder.name] = items * encoder.model->most_length() * times;
-  }
-  return shape;
-}
-
-StagePassTimes TimeOf(const Config& config, const ModuleConfig& module, int pp) {
-  if (const auto stated = module.model->stated_times()) {
-    // Stated for the stages of a plain pipeline; virtual ones share that.
-    const double share = 1.0 / module.chunks;
-    return {Ns(stated->forward_ms * share), Ns(stated->backward_ms * share),
-            Ns(stated->backward_ms * share * stated->weight_share)};
-  }
-  const PassFlops flops = StageFlops(config, module.name, pp, MicrobatchOf(config, module));
-  const double flops_per_ms = kFlopsPerSecond * 1e-3 * module.layout.tp * module.layout.cp;
-  return {Ns(flops.forward / flops_per_ms), Ns(flops.backward / flops_per_ms),
-          Ns(flops.weights / flops_per_ms)};
-}
+std::int64_t Ns(double seconds) { return static_cast<std::int64_t>(std::llround(seconds * 1e9)); }
 
 std::int64_t MedianIfAny(std::vector<std::int64_t> samples) {
   return samples.empty() ? -1 : Median(std::move(samples));
@@ -214,12 +184,13 @@ WorkTime WorkTimeOf(const StageTimes& times, const Schedule& schedule) {
 StageTimes TimesOf(const Candidate& candidate) {
   const JobPlan& plan = *candidate.plan;
   StageTimes times{"as stated", {}, {}};
-  for (const StagePlan& stage : plan.stages()) {
-    const ModuleConfig& module = *plan.ModuleOf(stage.module).config;
-    if (module.model->computes()) {
-      times.source = "from the number of multiplications at 10 GFLOP/s per rank";
-    }
-    times.stages.push_back(TimeOf(plan.config(), module, stage.pp));
+  for (const ModulePlan& module : plan.modules()) {
+    if (!module.config->model->computes()) continue;
+    times.source = "from the number of multiplications at 10 GFLOP/s per rank";
+  }
+  for (const PassCost& cost : StageCosts(plan, DeviceOfFlops(kFlopsPerSecond))) {
+    times.stages.push_back(
+        {Ns(cost.forward.total()), Ns(cost.backward_s()), Ns(cost.weights.total())});
   }
   return times;
 }

@@ -33,7 +33,7 @@ WorkTime WorkTimeOf(const StageTimes& times, const Schedule& schedule);
 
 /// Returns stated durations for synthetic modules, and estimates for others: the multiplications of
 /// all modules on the stage, inline encoders included, and of the gradients that its backward
-/// computes (StageFlops), at 10 GFLOP/s per rank. Good for proportions, not for seconds.
+/// computes, at 10 GFLOP/s per rank. Good for proportions, not for seconds.
 StageTimes TimesOf(const Candidate& candidate);
 
 /// Returns the times for the options of a verb, scaled: medians of the passes in the trace of

@@ -1,0 +1,82 @@
+// What a device and the links between devices can do, as the cost model sees them: measured by
+// `troupe profile`, or from public specifications.
+#pragma once
+
+#include <limits>
+#include <map>
+#include <string>
+
+namespace troupe {
+
+/// The times of operations on one device. A linear layer of m rows, n outputs and k inputs takes
+///   operation_s + 2 m n k * linear_flop_s + (m n + m k + n k) * linear_element_s
+struct OperationRates {
+  double operation_s = 0.0;        ///< to start an operation
+  double linear_flop_s = 0.0;      ///< for each floating-point operation of linear layers
+  double linear_element_s = 0.0;   ///< for each element that they read or write
+  double attention_flop_s = 0.0;   ///< likewise, of attention
+  double attention_score_s = 0.0;  ///< for each pair of positions and head
+  double element_s = 0.0;          ///< for each element that norms and the like read or write
+  friend bool operator==(const OperationRates&, const OperationRates&) = default;
+};
+
+/// The rates of forwards and of backwards.
+struct PassRates {
+  OperationRates forward;
+  OperationRates backward;
+  double pass_s = 0.0;  ///< for each pass, besides its operations: messages, buffers
+  friend bool operator==(const PassRates&, const PassRates&) = default;
+};
+
+/// A message of n bytes takes latency_s + n / bytes_per_s.
+struct LinkRate {
+  double latency_s = 0.0;
+  /// Of each device, in one direction.
+  double bytes_per_s = std::numeric_limits<double>::infinity();
+  double TimeOf(double bytes) const { return latency_s + bytes / bytes_per_s; }
+  friend bool operator==(const LinkRate&, const LinkRate&) = default;
+};
+
+/// The links of a job's devices: numbered in the order of ranks, `devices_per_node` to a node.
+struct Topology {
+  int devices_per_node = 1;
+  LinkRate inside;   ///< of a node
+  LinkRate between;  ///< nodes
+  /// Returns the slowest link among ranks of which neighbours are `stride` apart: those of a group of
+  /// `ranks` that begins at a multiple of ranks * stride.
+  const LinkRate& LinkOf(int ranks, int stride) const {
+    return ranks * stride <= devices_per_node ? inside : between;
+  }
+  friend bool operator==(const Topology&, const Topology&) = default;
+};
+
+struct DeviceModel {
+  std::string name;
+  std::string source;             ///< of the numbers, for people
+  double memory_bytes = 0.0;      ///< of a device
+  double peak_flops_per_s = 0.0;  ///< by its data sheet, in the run's precision; 0: unknown
+  PassRates rates;
+  std::map<std::string, PassRates> module_rates = {};  ///< of modules that were profiled
+  double update_parameter_s = 0.0;  ///< of the optimizer, for each parameter of a rank
+  double sum_byte_s = 0.0;          ///< to add up what a collective reduces, for each byte
+  double step_s = 0.0;              ///< of each step, besides passes and updates
+  Topology topology;
+
+  const PassRates& RatesOf(const std::string& module) const {
+    const auto found = module_rates.find(module);
+    return found == module_rates.end() ? rates : found->second;
+  }
+};
+
+/// Returns a device on which only the operations of linear layers and attention take time, at that
+/// speed: good for proportions, not for seconds.
+inline DeviceModel DeviceOfFlops(double flops_per_s) {
+  DeviceModel device;
+  for (OperationRates* rates : {&device.rates.forward, &device.rates.backward}) {
+    rates->linear_flop_s = 1.0 / flops_per_s;
+    rates->attention_flop_s = 1.0 / flops_per_s;
+  }
+  return device;
+}
+
+}  // namespace troupe

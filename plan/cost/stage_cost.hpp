@@ -1,0 +1,36 @@
+// The times of one stage on each of its ranks: passes, and what follows the last backward of a step.
+#pragma once
+
+#include <string>
+
+#include "configs/config.hpp"
+#include "kinds/work.hpp"
+#include "plan/cost/breakdown.hpp"
+#include "plan/cost/device.hpp"
+
+namespace troupe {
+
+/// Bytes of an element of parameters, gradients and moments, and of rows between layers.
+double StateBytes(const Config& config);
+double RowBytes(const Config& config);
+
+/// Returns the passes of a stage for the work that its ranks share: that of a replica's unit. All parts
+/// of the stage count, inline encoders and projectors included. Modules that state their times have
+/// these.
+PassCost CostOfStage(const Config& config, const DeviceModel& device, const std::string& module,
+                     int pp, const StepShape& shape);
+
+/// What follows the last backward of a step.
+struct UpdateCost {
+  double reduce_s = 0.0;   ///< gradients summed over replicas
+  double exposed_s = 0.0;  ///< the part of it that the last backward does not hide
+  double update_s = 0.0;   ///< the optimizer
+  double gather_s = 0.0;   ///< updated parameters gathered from replicas
+};
+
+/// `last_backward_s`: the time of the stage's last backward, during which the sums of the layers that
+/// it has left are under way.
+UpdateCost CostOfUpdate(const Config& config, const DeviceModel& device, const std::string& module,
+                        int pp, double last_backward_s);
+
+}  // namespace troupe

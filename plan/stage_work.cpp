@@ -1,0 +1,34 @@
+#include "plan/stage_work.hpp"
+
+#include "plan/layer_split.hpp"
+#include "plan/unit_samples.hpp"
+
+namespace troupe {
+
+void ListWork(const Config& config, const StagePart& part, const StepShape& shape, WorkList& work) {
+  if (part.newline) return;
+  if (!part.is_projector()) {
+    const ModuleConfig& module = *part.module;
+    module.model->ListWork(PlaceOf(module, part.pp), shape, module.name, work);
+    return;
+  }
+  const EdgeConfig& edge = *part.edge;
+  const auto length = shape.lengths.find(edge.from);
+  const ModelConfig& from = *FindModule(config, edge.from).model;
+  const std::int64_t rows = length == shape.lengths.end() ? 0 : from.RowsOf(length->second);
+  ListProjector(ProjectorShapeOf(config, edge), rows, work);
+}
+
+StepShape MostWorkOfUnit(const Config& config, const ModuleConfig& module) {
+  StepShape shape;
+  shape.samples = MostSamplesOfUnit(config, module, config.schedule.microbatches);
+  shape.tokens = module.model->text() ? module.model->text()->context : 0;
+  shape.labels = shape.samples * shape.tokens;
+  for (const ModuleConfig& encoder : config.modules) {
+    const std::int64_t items = shape.samples * MostItemsOfSample(config, encoder);
+    shape.lengths[encoder.name] = items * encoder.model->most_length();
+  }
+  return shape;
+}
+
+}  // namespace troupe

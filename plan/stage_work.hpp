@@ -1,0 +1,18 @@
+// The operations of the parts of a stage, for counts of FLOPs and for times.
+#pragma once
+
+#include "configs/config.hpp"
+#include "kinds/work.hpp"
+#include "plan/stage_parts.hpp"
+
+namespace troupe {
+
+/// Lists the operations of a forward of `part` for the work that `shape` says.
+void ListWork(const Config& config, const StagePart& part, const StepShape& shape, WorkList& work);
+
+/// Returns the work of the largest replica of `module` in a microbatch, or in a window if it is a
+/// colocated encoder: full samples, all of whose tokens have a label, and as many items of the
+/// greatest length as MostItemsOfSample says.
+StepShape MostWorkOfUnit(const Config& config, const ModuleConfig& module);
+
+}  // namespace troupe
