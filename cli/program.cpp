@@ -130,6 +130,7 @@ int RunProgram(int argc, char** argv) {
   AddTrace(app, command);
   AddSchedule(app, command);
   AddBench(app, command);
+  AddPlan(app, command);
   AddData(app, command);
   AddTop(app, command);
   AddReport(app, command);

@@ -23,35 +23,15 @@ RankWork WorkOf(const Config& config, const ModuleConfig& of, RankWork work) {
   return work;
 }
 
-std::int64_t ElementsOf(const Config& config, const StagePart& part, const RankWork& work) {
-  if (part.newline) return 0;
-  if (part.is_projector()) {
-    const ModuleConfig& source = FindModule(config, part.edge->from);
-    const ModelConfig& from = *source.model;
-    const std::int64_t of_sample = MostItemsOfSample(config, source) * from.rows_per_item();
-    std::int64_t rows = CeilDivide(of_sample, work.cp);
-    if (part.edge->through->on == ProjectorEnd::kTo || source.inline_in) {
-      // Those of the tokens of a rank, which may all be of items.
-      const auto text = FindModule(config, part.edge->to).model->text();
-      const std::int64_t context = text ? text->context : of_sample;
-      rows = std::min(of_sample, CeilDivide(context, work.cp));
-    }
-    return work.samples * rows * KeptByProjector(ProjectorShapeOf(config, *part.edge), work.tp);
-  }
-  return part.module->model->KeptElements(PlaceOf(*part.module, part.pp),
-                                          WorkOf(config, *part.module, work));
-}
-
 /// What a microbatch keeps for its backward.
-struct KeptElements {
+struct Kept {
   std::int64_t all = 0;
   std::int64_t away = 0;          ///< the part of it that leaves the device
   std::int64_t largest_away = 0;  ///< of a layer
 };
 
 /// Adds what leaves of the layers of a part.
-void AddAway(const Config& config, const StagePart& part, const RankWork& whole,
-             KeptElements& kept) {
+void AddAway(const Config& config, const StagePart& part, const RankWork& whole, Kept& kept) {
   const ModuleConfig& module = *part.module;
   if (module.offload_activations.none()) return;
   const RankWork work = WorkOf(config, module, whole);
@@ -66,7 +46,7 @@ void AddAway(const Config& config, const StagePart& part, const RankWork& whole,
 }
 
 /// Counts nothing before the first part that trains, since no backward gets there.
-KeptElements ActivationElements(const Config& config, const ModuleConfig& module, int pp) {
+Kept ActivationElements(const Config& config, const ModuleConfig& module, int pp) {
   if (!module.model->computes()) return {};
   const auto replicas = static_cast<std::int64_t>(module.layout.dp);
   const RankWork work = {.samples = CeilDivide(config.samples_per_microbatch(), replicas),
@@ -74,10 +54,10 @@ KeptElements ActivationElements(const Config& config, const ModuleConfig& module
                          .etp = module.layout.etp,
                          .cp = module.layout.cp,
                          .cuts_rows = module.layout.cuts_rows()};
-  KeptElements kept;
+  Kept kept;
   for (const StagePart& part : StageParts(config, module.name, pp)) {
     if (!part.runs_backward()) continue;
-    kept.all += ElementsOf(config, part, work);
+    kept.all += KeptElements(config, part, work);
     if (part.edge == nullptr) AddAway(config, part, work, kept);
   }
   return kept;
@@ -151,6 +131,26 @@ void AddWaitingRows(const JobPlan& plan, int module, StageNeed& need) {
 
 }  // namespace
 
+std::int64_t KeptElements(const Config& config, const StagePart& part, const RankWork& work,
+                          const std::optional<StagePlace>& layers) {
+  if (part.newline) return 0;
+  if (part.is_projector()) {
+    const ModuleConfig& source = FindModule(config, part.edge->from);
+    const ModelConfig& from = *source.model;
+    const std::int64_t of_sample = MostItemsOfSample(config, source) * from.rows_per_item();
+    std::int64_t rows = CeilDivide(of_sample, work.cp);
+    if (part.edge->through->on == ProjectorEnd::kTo || source.inline_in) {
+      // Those of the tokens of a rank, which may all be of items.
+      const auto text = FindModule(config, part.edge->to).model->text();
+      const std::int64_t context = text ? text->context : of_sample;
+      rows = std::min(of_sample, CeilDivide(context, work.cp));
+    }
+    return work.samples * rows * KeptByProjector(ProjectorShapeOf(config, *part.edge), work.tp);
+  }
+  const StagePlace place = layers ? *layers : PlaceOf(*part.module, part.pp);
+  return part.module->model->KeptElements(place, WorkOf(config, *part.module, work));
+}
+
 StageMemory EstimateMemory(const Config& config, const std::string& module, int pp) {
   const ModuleConfig& own = FindModule(config, module);
   const bool mixed = config.run.precision == Precision::kBFloat16;
@@ -174,7 +174,7 @@ StageMemory EstimateMemory(const Config& config, const std::string& module, int 
   const std::size_t read = memory.parameters - masters + memory.rounded;
   if (own.offload == Offload::kParameters) memory.offloaded = read;
   if (own.offload == Offload::kState) memory.offloaded = memory.state();
-  const KeptElements kept = ActivationElements(config, own, pp);
+  const Kept kept = ActivationElements(config, own, pp);
   const std::size_t computed = RowElement(config);
   memory.activations = static_cast<std::size_t>(kept.all) * computed;
   memory.away = static_cast<std::size_t>(kept.away) * computed;

@@ -4,11 +4,13 @@
 
 #include <cstddef>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "configs/config.hpp"
 #include "layout/ids.hpp"
+#include "plan/stage_parts.hpp"
 
 namespace troupe {
 
@@ -32,6 +34,11 @@ struct StageMemory {
 /// a backward (plan/stage_parts.hpp), with full samples and as many images as MostItemsOfSample says.
 /// If an encoder is frozen and its projector trains, only the projector's count.
 StageMemory EstimateMemory(const Config& config, const std::string& module, int pp);
+
+/// Returns the elements of activations that a part of a stage keeps for its backward, for `work` of the
+/// module on whose ranks it runs. Of a module's layers those of `layers`, if it is stated.
+std::int64_t KeptElements(const Config& config, const StagePart& part, const RankWork& work,
+                          const std::optional<StagePlace>& layers = std::nullopt);
 
 /// Bytes on each rank of the stage, without the memory of the process itself.
 struct StageNeed {

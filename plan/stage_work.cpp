@@ -19,9 +19,9 @@ void ListWork(const Config& config, const StagePart& part, const StepShape& shap
   ListProjector(ProjectorShapeOf(config, edge), rows, work);
 }
 
-StepShape MostWorkOfUnit(const Config& config, const ModuleConfig& module) {
+StepShape FullSamples(const Config& config, const ModuleConfig& module, std::int64_t samples) {
   StepShape shape;
-  shape.samples = MostSamplesOfUnit(config, module, config.schedule.microbatches);
+  shape.samples = samples;
   shape.tokens = module.model->text() ? module.model->text()->context : 0;
   shape.labels = shape.samples * shape.tokens;
   for (const ModuleConfig& encoder : config.modules) {
@@ -29,6 +29,11 @@ StepShape MostWorkOfUnit(const Config& config, const ModuleConfig& module) {
     shape.lengths[encoder.name] = items * encoder.model->most_length();
   }
   return shape;
+}
+
+StepShape MostWorkOfUnit(const Config& config, const ModuleConfig& module) {
+  return FullSamples(config, module,
+                     MostSamplesOfUnit(config, module, config.schedule.microbatches));
 }
 
 }  // namespace troupe

@@ -10,9 +10,12 @@ namespace troupe {
 /// Lists the operations of a forward of `part` for the work that `shape` says.
 void ListWork(const Config& config, const StagePart& part, const StepShape& shape, WorkList& work);
 
+/// Returns the work of so many samples of `module`: full ones, all of whose tokens have a label, and as
+/// many items of the greatest length as MostItemsOfSample says.
+StepShape FullSamples(const Config& config, const ModuleConfig& module, std::int64_t samples);
+
 /// Returns the work of the largest replica of `module` in a microbatch, or in a window if it is a
-/// colocated encoder: full samples, all of whose tokens have a label, and as many items of the
-/// greatest length as MostItemsOfSample says.
+/// colocated encoder, if all samples are full.
 StepShape MostWorkOfUnit(const Config& config, const ModuleConfig& module);
 
 }  // namespace troupe

@@ -110,20 +110,6 @@ std::optional<double> IdealBubble(const Candidate& candidate) {
   return waiting / (1.0 + waiting);
 }
 
-double BubbleOf(const JobPlan& plan, const Simulation& simulation) {
-  double computed_ns = 0.0;
-  for (const StagePlan& stage : plan.stages()) {
-    const auto& grid = plan.ModuleOf(stage.module).grid;
-    const int ranks = grid.layout().num_ranks() / grid.layout().pp;
-    for (const TimedPass& pass : simulation.stages[At(stage.stage)]) {
-      computed_ns += static_cast<double>(pass.end_ns - pass.begin_ns) * ranks;
-    }
-  }
-  const double all_ns =
-      static_cast<double>(simulation.makespan_ns) * static_cast<double>(plan.lock_steps().size());
-  return all_ns > 0.0 ? 1.0 - computed_ns / all_ns : 0.0;
-}
-
 SimulatedRow SimulateRow(const Candidate& candidate, const StageTimes& times) {
   const JobPlan& plan = *candidate.plan;
   const Simulation simulation = Simulate(candidate, times);

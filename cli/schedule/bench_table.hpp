@@ -10,6 +10,7 @@
 
 #include "cli/schedule/stage_times.hpp"
 #include "configs/report.hpp"
+#include "plan/cost/job_cost.hpp"
 
 namespace troupe {
 
@@ -33,10 +34,6 @@ Interval95 MedianOf(std::vector<double> samples);
 /// (p-1)/m of the work for 1f1b and gpipe, a third of it for zb-h1, divided by the chunks for
 /// interleaved. Nothing for a schedule from a file.
 std::optional<double> IdealBubble(const Candidate& candidate);
-
-/// Share of the time of all ranks of the step in which they compute nothing (docs/schedules.md).
-/// Stages are weighted by their ranks.
-double BubbleOf(const JobPlan& plan, const Simulation& simulation);
 
 struct SimulatedRow {
   double step_ms = 0.0;

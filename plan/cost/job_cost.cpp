@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 
 #include "plan/cost/rank_cost.hpp"
 #include "plan/row_cuts.hpp"
@@ -106,6 +107,20 @@ PassDuration DurationOf(const std::vector<PassCost>& stages, const Schedule& sch
   };
 }
 
+double BubbleOf(const JobPlan& plan, const Simulation& simulation) {
+  double computed_ns = 0.0;
+  for (const StagePlan& stage : plan.stages()) {
+    const auto& grid = plan.ModuleOf(stage.module).grid;
+    const int ranks = grid.layout().num_ranks() / grid.layout().pp;
+    for (const TimedPass& pass : simulation.stages[At(stage.stage)]) {
+      computed_ns += static_cast<double>(pass.end_ns - pass.begin_ns) * ranks;
+    }
+  }
+  const double all_ns =
+      static_cast<double>(simulation.makespan_ns) * static_cast<double>(plan.lock_steps().size());
+  return all_ns > 0.0 ? 1.0 - computed_ns / all_ns : 0.0;
+}
+
 JobCost CostOfJob(const JobPlan& plan, const DeviceModel& device) {
   const Config& config = plan.config();
   JobCost cost;
@@ -117,28 +132,28 @@ JobCost CostOfJob(const JobPlan& plan, const DeviceModel& device) {
                          config.schedule.microbatches);
   const std::string why = WhyBlocked(plan.graph(), cost.passes);
   if (!why.empty()) throw LayoutError(ToString(config.schedule.kind) + ": " + why);
-  double summed_s = 0.0;
-  double updated_s = 0.0;
+  cost.passes_s = 1e-9 * static_cast<double>(cost.passes.makespan_ns);
+  cost.summed_s = cost.passes_s;
+  std::map<int, double> update_s;  // by device: that of all its stages
   for (const StagePlan& stage : plan.stages()) {
     const auto& passes = cost.passes.stages[At(stage.stage)];
     const double end_s = passes.empty() ? 0.0 : 1e-9 * static_cast<double>(passes.back().end_ns);
     const ModuleConfig& module = *plan.ModuleOf(stage.module).config;
-    const PassCost& pass = cost.stages[At(stage.stage)];
-    const UpdateCost update =
-        CostOfUpdate(config, device, module.name, stage.pp, pass.backward_s());
+    const UpdateCost update = CostOfUpdate(config, device, module.name, stage.pp,
+                                           cost.stages[At(stage.stage)].backward_s());
     cost.updates.push_back(update);
-    summed_s = std::max(summed_s, end_s + update.exposed_s);
-    updated_s = std::max(updated_s, end_s + update.exposed_s + update.update_s);
+    cost.summed_s = std::max(cost.summed_s, end_s + update.exposed_s);
+    for (const int on : schedule.DevicesOf(stage.stage)) update_s[on] += update.update_s;
   }
-  // The norm of all gradients comes before any update.
-  if (config.optimizer.clip_norm > 0.0) {
-    for (const UpdateCost& update : cost.updates) {
-      updated_s = std::max(updated_s, summed_s + update.update_s);
-    }
+  // The norm of all gradients comes before any update. Without it, stages that end first update
+  // earlier; the last one decides all the same.
+  cost.updated_s = cost.summed_s;
+  for (const auto& [on, seconds] : update_s) {
+    cost.updated_s = std::max(cost.updated_s, cost.summed_s + seconds);
   }
   double gather_s = 0.0;
   for (const UpdateCost& update : cost.updates) gather_s = std::max(gather_s, update.gather_s);
-  cost.step_s = updated_s + gather_s + device.step_s;
+  cost.step_s = cost.updated_s + gather_s + device.step_s;
   return cost;
 }
 

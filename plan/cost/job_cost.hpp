@@ -17,7 +17,10 @@ struct JobCost {
   std::vector<UpdateCost> updates;    ///< by stage
   std::vector<std::int64_t> link_ns;  ///< by link of the graph
   Simulation passes;                  ///< of one step
-  double step_s = 0.0;                ///< the passes, and what follows them
+  double passes_s = 0.0;              ///< from the beginning of the step to the end of all passes
+  double summed_s = 0.0;              ///< until all gradients are summed
+  double updated_s = 0.0;             ///< until all parameters are updated
+  double step_s = 0.0;                ///< until they are everywhere
 };
 
 /// Returns the passes of every stage in a unit of the most work.
@@ -28,6 +31,10 @@ std::vector<std::int64_t> LinkTimes(const JobPlan& plan, const DeviceModel& devi
 
 /// Returns the duration of the passes of `schedule`: a split backward takes the time of the inputs.
 PassDuration DurationOf(const std::vector<PassCost>& stages, const Schedule& schedule);
+
+/// Share of the time of all ranks of the step in which they compute nothing (docs/schedules.md).
+/// Stages are weighted by their ranks.
+double BubbleOf(const JobPlan& plan, const Simulation& simulation);
 
 /// Throws LayoutError if the schedule cannot finish.
 JobCost CostOfJob(const JobPlan& plan, const DeviceModel& device);

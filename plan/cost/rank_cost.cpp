@@ -149,7 +149,7 @@ void RankCost::AddExperts(const ExpertWork& experts) {
   const double here = std::max(1.0, Divided(experts.count, layout.ep));
   const Product each{computed / here, Divided(experts.hidden, layout.etp),
                      static_cast<double>(experts.width)};
-  for (double expert = 0.0; expert < here; expert += 1.0) {
+  for (int expert = 0; expert < static_cast<int>(here); ++expert) {
     AddProducts({each.m, 2.0 * each.n, each.k}, backs());
     AddProducts({each.m, each.k, each.n}, backs());
   }

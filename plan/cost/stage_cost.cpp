@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "plan/cost/rank_cost.hpp"
 #include "plan/flat_layout.hpp"
 #include "plan/layer_split.hpp"
 #include "plan/optimizer_settings.hpp"
@@ -21,6 +20,16 @@ PassCost StatedCost(const StatedTimes& stated, int chunks) {
   return cost;
 }
 
+}  // namespace
+
+double StateBytes(const Config& config) {
+  return config.run.precision == Precision::kFloat64 ? 8.0 : 4.0;
+}
+
+double RowBytes(const Config& config) {
+  return config.run.precision == Precision::kBFloat16 ? 2.0 : StateBytes(config);
+}
+
 RankShare ShareOf(const Config& config, const ModuleConfig& host, const StagePart& part) {
   RankShare share{.layout = host.layout,
                   .cp = host.layout.cp,
@@ -33,16 +42,6 @@ RankShare ShareOf(const Config& config, const ModuleConfig& host, const StagePar
   // Every rank along cp computes all images of an inline encoder.
   if (part.module->inline_in) share.cp = 1;
   return share;
-}
-
-}  // namespace
-
-double StateBytes(const Config& config) {
-  return config.run.precision == Precision::kFloat64 ? 8.0 : 4.0;
-}
-
-double RowBytes(const Config& config) {
-  return config.run.precision == Precision::kBFloat16 ? 2.0 : StateBytes(config);
 }
 
 PassCost CostOfStage(const Config& config, const DeviceModel& device, const std::string& module,

@@ -7,12 +7,17 @@
 #include "kinds/work.hpp"
 #include "plan/cost/breakdown.hpp"
 #include "plan/cost/device.hpp"
+#include "plan/cost/rank_cost.hpp"
+#include "plan/stage_parts.hpp"
 
 namespace troupe {
 
 /// Bytes of an element of parameters, gradients and moments, and of rows between layers.
 double StateBytes(const Config& config);
 double RowBytes(const Config& config);
+
+/// Returns how a part that runs on the ranks of `host` is divided among them.
+RankShare ShareOf(const Config& config, const ModuleConfig& host, const StagePart& part);
 
 /// Returns the passes of a stage for the work that its ranks share: that of a replica's unit. All parts
 /// of the stage count, inline encoders and projectors included. Modules that state their times have

@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <limits>
+#include <map>
 #include <numeric>
 #include <optional>
 #include <stdexcept>
 #include <tuple>
+#include <utility>
 
 namespace troupe {
 namespace {
@@ -235,29 +237,43 @@ struct BoundedSink {
   double bound_s = 0.0;
 };
 
+/// The options of a group, and which of them count.
+struct Group {
+  explicit Group(std::vector<std::vector<RunOption>> made) : options(std::move(made)) {
+    for (const auto& each : options) fronts.emplace_back(each);
+  }
+  Group(const Group&) = delete;  // fronts point into its options
+  Group& operator=(const Group&) = delete;
+
+  const std::vector<std::vector<RunOption>> options;
+  std::vector<Front> fronts;
+};
+
 class Searches {
  public:
   explicit Searches(const ChoiceProblem& problem) : problem_(problem) {
-    for (const auto& modules : problem.options) {
-      std::vector<Front>& fronts = fronts_.emplace_back();
-      for (const auto& options : modules) fronts.emplace_back(options);
-    }
     for (std::size_t sink = 0; sink < problem.sinks.size(); ++sink) {
-      const double bound_s = Of(sink).Bound();
-      if (bound_s < kNever) sinks_.push_back({sink, bound_s});
+      const SinkOption& option = problem.sinks[sink];
+      if (option.own.ranks > problem.max_ranks || option.free_bytes < 0.0) continue;
+      sinks_.push_back({sink, TimeOf(option, Sums())});
     }
     std::ranges::stable_sort(sinks_, {}, &BoundedSink::bound_s);
   }
 
-  SinkSearch Of(std::size_t sink) const {
-    return {problem_, sink, fronts_[problem_.sinks[sink].group]};
+  SinkSearch Of(std::size_t sink) {
+    const std::size_t group = problem_.sinks[sink].group;
+    const auto found = groups_.find(group);
+    const Group& own = found != groups_.end()
+                           ? found->second
+                           : groups_.try_emplace(group, problem_.options_of(group)).first->second;
+    return {problem_, sink, own.fronts};
   }
-  /// Those that allow a step at all, by their bounds.
+  /// Those that fit alone, by the time of their steps alone.
   const std::vector<BoundedSink>& sinks() const { return sinks_; }
 
  private:
   const ChoiceProblem& problem_;
-  std::vector<std::vector<Front>> fronts_;
+  std::map<std::size_t, Group> groups_;
   std::vector<BoundedSink> sinks_;
 };
 
@@ -274,12 +290,13 @@ double StepTime(const ChoiceProblem& problem, const SinkOption& sink,
 }
 
 std::vector<Choice> BestChoices(const ChoiceProblem& problem, double within, double equal) {
-  const Searches searches(problem);
+  Searches searches(problem);
   std::vector<Choice> found;
   double best_s = kNever;
   for (const auto& [sink, bound_s] : searches.sinks()) {
     if (bound_s > Within(best_s, within)) break;
     SinkSearch search = searches.Of(sink);
+    if (search.Bound() > Within(best_s, within)) continue;
     // What is slower than all that is wanted need not be found.
     const double limit_s = best_s < kNever ? Within(best_s, within) * (1.0 + 1e-12) : kNever;
     const auto fastest = search.Fastest(limit_s);
@@ -296,7 +313,7 @@ std::vector<Choice> BestChoices(const ChoiceProblem& problem, double within, dou
 }
 
 Choice FewestRanks(const ChoiceProblem& problem, double equal) {
-  const Searches searches(problem);
+  Searches searches(problem);
   double best_s = kNever;
   for (const auto& [sink, bound_s] : searches.sinks()) {
     if (bound_s >= best_s) break;

@@ -13,6 +13,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <vector>
 
@@ -39,8 +40,9 @@ struct ChoiceProblem {
   int max_ranks = 0;
   bool chain = false;  ///< the first unit runs through the modules one after the other
   std::vector<SinkOption> sinks;
-  /// [group][module][option]
-  std::vector<std::vector<std::vector<RunOption>>> options;
+  /// Returns the options of every module but the sink, by module. Called once for each group that is
+  /// looked at: sinks that are too slow alone are not.
+  std::function<std::vector<std::vector<RunOption>>(std::size_t group)> options_of;
 };
 
 /// A choice for every module.

@@ -15,7 +15,7 @@ template <class Take>
 void ForEach(const ChoiceProblem& problem, Take take) {
   for (std::size_t s = 0; s < problem.sinks.size(); ++s) {
     const SinkOption& sink = problem.sinks[s];
-    const auto& modules = problem.options[sink.group];
+    const auto modules = problem.options_of(sink.group);
     std::vector<std::size_t> at(modules.size(), 0);
     bool more = true;
     for (const auto& options : modules) more = more && !options.empty();
@@ -55,12 +55,14 @@ ChoiceProblem RandomProblem(int seed) {
   };
   const int groups = 1 + draw(3);
   const int modules = draw(4);
+  std::vector<std::vector<std::vector<RunOption>>> all;
   for (int group = 0; group < groups; ++group) {
-    auto& lists = problem.options.emplace_back(static_cast<std::size_t>(modules));
+    auto& lists = all.emplace_back(static_cast<std::size_t>(modules));
     for (auto& list : lists) {
       for (int i = 1 + draw(9); i > 0; --i) list.push_back(option());
     }
   }
+  problem.options_of = [all](std::size_t group) { return all[group]; };
   for (int sinks = 1 + draw(8); sinks > 0; --sinks) {
     SinkOption sink{.own = option(),
                     .units = 1 + draw(20),

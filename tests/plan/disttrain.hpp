@@ -87,9 +87,10 @@ inline DistTrainProblem MakeDistTrain(const DistTrainModel& model, int gpus, int
   DistTrainProblem made;
   made.problem.max_ranks = gpus;
   made.problem.chain = true;
+  std::vector<int> dps;  // by group
   for (int dp = 1; dp <= batch; ++dp) {
     if (batch % dp != 0) continue;
-    const std::size_t group = made.problem.options.size();
+    const std::size_t group = dps.size();
     for (const int tp : {1, 2, 4, 8}) {
       for (int pp = 1; pp <= model.layers; ++pp) {
         const int ranks = tp * pp * dp;
@@ -104,15 +105,19 @@ inline DistTrainProblem MakeDistTrain(const DistTrainModel& model, int gpus, int
         made.layouts.push_back({tp, pp, dp});
       }
     }
-    auto& modules = made.problem.options.emplace_back();
+    dps.push_back(dp);
+  }
+  made.problem.options_of = [cost, gpus, dps](std::size_t group) {
+    std::vector<std::vector<RunOption>> modules;
     for (const double sample_s : {cost.encoder_s(), cost.generator_s()}) {
       auto& options = modules.emplace_back();
       for (int ranks = 1; ranks <= gpus; ++ranks) {
-        const double stage_s = dp * sample_s / ranks;
+        const double stage_s = dps[group] * sample_s / ranks;
         options.push_back({.ranks = ranks, .first_s = stage_s, .period_s = stage_s});
       }
     }
-  }
+    return modules;
+  };
   return made;
 }
 

@@ -15,7 +15,7 @@ int FewestByTrying(const ChoiceProblem& problem, double equal, double& best_s) {
   for (const bool counts : {false, true}) {
     const double limit_s = best_s * equal * (1.0 + 1e-12);
     for (const SinkOption& sink : problem.sinks) {
-      const auto& modules = problem.options[sink.group];
+      const auto modules = problem.options_of(sink.group);
       for (const RunOption& encoder : modules[0]) {
         const int before = sink.own.ranks + encoder.ranks;
         if (before >= problem.max_ranks) break;

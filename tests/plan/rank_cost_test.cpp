@@ -3,6 +3,7 @@
 
 #include <catch2/catch.hpp>
 
+#include "plan/cost/account.hpp"
 #include "plan/cost/job_cost.hpp"
 #include "plan/model_flops.hpp"
 #include "plan/stage_work.hpp"
@@ -238,6 +239,13 @@ TEST_CASE("the cost of a job is its simulation and what follows it", "[plan]") {
   for (const std::int64_t ns : linked.link_ns) CHECK(ns == 1'000'000);
   CHECK(linked.passes.makespan_ns > free.passes.makespan_ns);
   CHECK(linked.updates[0].reduce_s > 0);  // two replicas
+  double accounted_s = 0.0;
+  for (const AccountLine& line : AccountOf(plan, linked)) {
+    INFO(line.what);
+    CHECK(line.seconds > 0.0);
+    accounted_s += line.seconds;
+  }
+  CHECK(accounted_s == Approx(linked.step_s).epsilon(1e-6));
   CHECK(linked.updates[1].reduce_s == 0);
 }
 

@@ -1,0 +1,21 @@
+// Where the time of a step goes, for people: what the busiest ranks do with each millisecond.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "plan/cost/job_cost.hpp"
+
+namespace troupe {
+
+/// A line of an account.
+struct AccountLine {
+  std::string what;  ///< "language: linears"
+  double seconds = 0.0;
+};
+
+/// Returns what those ranks of the job do in a step that compute longest, a line for each module and
+/// kind of work, then what they wait for and what follows the passes. The lines add up to the step.
+std::vector<AccountLine> AccountOf(const JobPlan& plan, const JobCost& cost);
+
+}  // namespace troupe

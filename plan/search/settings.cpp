@@ -1,0 +1,163 @@
+// A planned job as a configuration.
+#include <algorithm>
+
+#include "layout/text.hpp"
+#include "plan/search/space.hpp"
+#include "plan/stage_parts.hpp"
+
+namespace troupe {
+namespace {
+
+struct PlacedModule {
+  ModuleConfig* module = nullptr;
+  const Layout* layout = nullptr;  ///< null: inline
+  const Recompute* recompute = nullptr;
+};
+
+/// The modules in the order of the file, with what the job says of them.
+std::vector<PlacedModule> PlacedModules(Config& config, const PlannedJob& job) {
+  const std::string sink = config.Sink().name;
+  std::vector<PlacedModule> placed;
+  std::size_t encoder = 0;
+  for (ModuleConfig& module : config.modules) {
+    if (module.name == sink) {
+      placed.push_back({&module, &job.sink.layout, &job.sink.recompute});
+      continue;
+    }
+    const EncoderPoint& point = job.encoders.at(encoder++);
+    const bool runs_inside = point.placement == Placement::kInline;
+    // What runs inside is recomputed as it was configured.
+    placed.push_back({&module, runs_inside ? nullptr : &point.layout,
+                      runs_inside ? &module.recompute : &point.recompute});
+  }
+  return placed;
+}
+
+std::string LayoutValue(const Layout& layout) {
+  std::string text;
+  const auto add = [&text](const char* name, int size) {
+    if (size > 1)
+      text += (text.empty() ? "" : ", ") + std::string(name) + " = " + std::to_string(size);
+  };
+  add("tp", layout.tp);
+  add("cp", layout.cp);
+  add("pp", layout.pp);
+  add("dp", layout.dp);
+  add("ep", layout.ep);
+  add("etp", layout.etp);
+  if (!layout.sp) text += (text.empty() ? "" : ", ") + std::string("sp = false");
+  return text.empty() ? "{}" : "{ " + text + " }";
+}
+
+std::string RecomputeValue(const Recompute& recompute) {
+  std::string text;
+  for (std::size_t i = 0; i < kLayerPartWords.size(); ++i) {
+    if (!recompute.Has(static_cast<LayerPart>(i))) continue;
+    text += (text.empty() ? "\"" : ", \"") + kLayerPartWords[i] + "\"";
+  }
+  return "[" + text + "]";
+}
+
+std::string RanksValue(const std::vector<int>& ranks) {
+  const std::string first = std::to_string(ranks.front());
+  return ranks.size() == 1 ? "\"" + first + "\""
+                           : "\"" + first + "-" + std::to_string(ranks.back()) + "\"";
+}
+
+/// Gives every node as many ranks, if that is possible, or one node all.
+void DivideRanks(ClusterConfig& cluster) {
+  const auto nodes = static_cast<int>(cluster.nodes.size());
+  if (nodes == 0) return;
+  if (cluster.ranks % nodes != 0) cluster.nodes.resize(1);
+  for (ClusterNode& node : cluster.nodes) {
+    node.devices = cluster.ranks / static_cast<int>(cluster.nodes.size());
+  }
+}
+
+/// Microbatches under way that no edge may hold back.
+int CreditsFor(const Config& config, const PlannedJob& job, const EdgeConfig& edge) {
+  const int stages = job.sink.layout.pp * job.sink.chunks;
+  const Layout& from = FindModule(config, edge.from).layout;
+  return std::max(edge.credits, stages + from.pp);
+}
+
+}  // namespace
+
+Config Applied(Config config, const PlannedJob& job) {
+  const std::string sink = config.Sink().name;
+  int next = job.sink.layout.num_ranks();
+  for (const PlacedModule& placed : PlacedModules(config, job)) {
+    ModuleConfig& module = *placed.module;
+    module.inline_in.reset();
+    module.layers_per_stage.clear();
+    module.axis_order = kDefaultAxisOrder;
+    module.recompute = *placed.recompute;
+    module.ranks.clear();
+    if (placed.layout == nullptr) {
+      module.inline_in = sink;
+      module.layout = {};
+      continue;
+    }
+    module.layout = *placed.layout;
+    const bool own = module.name != sink && module.layout.num_ranks() > 0;
+    const auto encoder = own ? std::ranges::find_if(job.encoders,
+                                                    [&](const EncoderPoint& point) {
+                                                      return &point.layout == placed.layout;
+                                                    })
+                             : job.encoders.end();
+    const bool apart = encoder != job.encoders.end() && encoder->placement == Placement::kDisjoint;
+    const int first = apart ? next : 0;
+    for (int i = 0; i < module.layout.num_ranks(); ++i) module.ranks.push_back(first + i);
+    if (apart) next += module.layout.num_ranks();
+  }
+  config.cluster.ranks = next;
+  DivideRanks(config.cluster);
+  config.schedule.kind = job.sink.kind;
+  config.schedule.chunks = job.sink.chunks > 1 ? job.sink.chunks : 0;
+  config.schedule.micro_batch_size = job.sink.micro_batch_size;
+  config.schedule.microbatches = job.sink.microbatches;
+  config.schedule.window = 0;
+  for (EdgeConfig& edge : config.edges) edge.credits = CreditsFor(config, job, edge);
+  SetChunks(config);
+  return config;
+}
+
+std::vector<std::string> SettingsOf(const Config& config, const PlannedJob& job) {
+  const Config applied = Applied(config, job);
+  std::vector<std::string> settings = {"cluster.ranks=" + std::to_string(applied.cluster.ranks)};
+  if (config.cluster.nodes.size() > 1) {
+    const auto nodes = static_cast<int>(config.cluster.nodes.size());
+    settings.push_back("cluster.nodes=" +
+                       std::to_string(applied.cluster.ranks % nodes == 0 ? nodes : 1));
+  }
+  for (const ModuleConfig& module : applied.modules) {
+    const std::string key = "modules." + module.name + ".";
+    const ModuleConfig& before = FindModule(config, module.name);
+    if (module.inline_in) {
+      settings.push_back(key + "inline_in=\"" + *module.inline_in + "\"");
+    } else {
+      settings.push_back(key + "ranks=" + RanksValue(module.ranks));
+      settings.push_back(key + "layout=" + LayoutValue(module.layout));
+    }
+    if (module.recompute != before.recompute) {
+      settings.push_back(key + "recompute=" + RecomputeValue(module.recompute));
+    }
+    if (!before.layers_per_stage.empty()) settings.push_back(key + "layers_per_stage=\"balanced\"");
+  }
+  for (const EdgeConfig& edge : applied.edges) {
+    if (edge.credits == config.FindEdge(edge.from, edge.to)->credits) continue;
+    settings.push_back("edges." + edge.from + "." + edge.to +
+                       ".credits=" + std::to_string(edge.credits));
+  }
+  const ScheduleConfig& schedule = applied.schedule;
+  settings.push_back("schedule.kind=\"" + ToString(schedule.kind) + "\"");
+  if (schedule.kind == ScheduleKind::kInterleaved) {
+    settings.push_back("schedule.chunks=" + std::to_string(schedule.chunks));
+  }
+  settings.push_back("schedule.micro_batch_size=" + std::to_string(schedule.micro_batch_size));
+  settings.push_back("schedule.microbatches=" + std::to_string(schedule.microbatches));
+  if (config.schedule.window != 0) settings.push_back("schedule.window=\"step\"");
+  return settings;
+}
+
+}  // namespace troupe

@@ -1,0 +1,87 @@
+// The layouts, placements and schedules that a plan may choose from, with their closed-form costs: a
+// problem for plan/search/choices.
+//
+// What is tried:
+//   language model   tp up to a node; cp; pp, where more stages make the largest one smaller; dp that
+//                    divides the global batch; 1f1b, zb-h1 and interleaved with 2 or 4 stages per rank
+//   microbatches     of 1, 2, 4, ... samples per replica
+//   encoders         inline in the language model, colocated with it, or on ranks of their own
+// and for each of these the cheapest recomputation with which it fits.
+//
+// The closed form, for stages whose passes of a microbatch take t_i, p of them, m microbatches:
+//   1f1b         sum(t) + (m - 1) max(t)
+//   interleaved  the same with ranks in place of stages, which fill in 1 / chunks of the time
+//   zb-h1        max(t) m, and per further stage the forward and the backward less twice the weights
+// The step then sums gradients, as far as the last backward does not hide it, and updates.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "configs/config.hpp"
+#include "plan/cost/device.hpp"
+#include "plan/search/choices.hpp"
+
+namespace troupe {
+
+/// How the sink runs.
+struct SinkPoint {
+  Layout layout = {};
+  std::int64_t micro_batch_size = 1;
+  std::int64_t microbatches = 1;
+  ScheduleKind kind = ScheduleKind::k1F1B;
+  int chunks = 1;
+  Recompute recompute = {};
+  unsigned inlined = 0;  ///< bit i: encoder i runs inside
+};
+
+/// How an encoder runs.
+struct EncoderPoint {
+  Placement placement = Placement::kInline;
+  Layout layout = {};
+  Recompute recompute = {};
+};
+
+/// Limits of the search.
+struct SearchLimits {
+  int ranks = 1;           ///< devices that there are
+  double reserve = 0.06;   ///< share of a device's memory that stays free
+  bool placements = true;  ///< else every encoder stays as it is configured
+};
+
+/// One choice, with what it takes by the closed form.
+struct PlannedJob {
+  SinkPoint sink;
+  std::vector<EncoderPoint> encoders;  ///< in the order of the file
+  int ranks = 0;
+  double step_s = 0.0;
+};
+
+class SearchSpace {
+ public:
+  /// `config` says what the modules are, and the global batch. Throws LayoutError for a graph other than
+  /// one sink that all others feed directly.
+  SearchSpace(const Config& config, const DeviceModel& device, const SearchLimits& limits);
+  ~SearchSpace();
+  SearchSpace(const SearchSpace&) = delete;
+  SearchSpace& operator=(const SearchSpace&) = delete;
+
+  /// Returns the choices within `within` times the fastest, best first; at most one for each way to run
+  /// the sink. Empty if nothing fits.
+  std::vector<PlannedJob> Best(double within) const;
+  /// Returns the number of ways to run the sink.
+  std::size_t num_sinks() const;
+
+ private:
+  struct Parts;
+  std::unique_ptr<Parts> parts_;
+};
+
+/// Returns `config` with the layout, ranks and schedule of `job`.
+Config Applied(Config config, const PlannedJob& job);
+/// Returns the same as KEY=VALUE for troupe's --set, in the order of the file.
+std::vector<std::string> SettingsOf(const Config& config, const PlannedJob& job);
+
+}  // namespace troupe

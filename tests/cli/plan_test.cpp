@@ -1,0 +1,76 @@
+// `troupe plan` from the outside.
+#include <fstream>
+
+#include <catch2/catch.hpp>
+
+#include "tests/cli/process.hpp"
+#include "tests/data/scratch_folder.hpp"
+
+namespace troupe {
+namespace {
+
+using Catch::Contains;
+
+constexpr const char* kPlanned = "configs/shapes.toml";
+
+}  // namespace
+
+TEST_CASE("plan prints plans from the fastest on, and writes files that check accepts", "[cli]") {
+  const ScratchFolder folder;
+  const std::string out = folder / "plans";
+  const Outcome planned = RunTroupe({"plan", kPlanned, "--gpus", "8", "--device", "h100-80g",
+                                     "--top", "3", "--explain", "3", "--out", out});
+  INFO(planned.out << planned.err);
+  REQUIRE(planned.exit_code == 0);
+  CHECK_THAT(planned.out, Contains("8 devices of h100-80g: NVIDIA H100 data sheet"));
+  CHECK_THAT(planned.out, Contains("\n1  ") && Contains("\n3  "));
+  CHECK_THAT(planned.out, Contains("\nstep  "));
+  CHECK_THAT(planned.err, Contains("ways to run language fit, searched in "));
+  for (const char* name : {"plan1.toml", "plan2.toml", "plan3.toml"}) {
+    const Outcome checked = RunTroupe({"check", out + "/" + name});
+    INFO(name << checked.out << checked.err);
+    CHECK(checked.exit_code == 0);
+    CHECK_THAT(checked.out, Contains("global batch 32"));
+  }
+}
+
+TEST_CASE("a plan trains", "[cli]") {
+  const ScratchFolder folder;
+  const std::string out = folder / "plans";
+  REQUIRE(RunTroupe(
+              {"plan", kPlanned, "--gpus", "4", "--device", "a100-80g", "--top", "1", "--out", out})
+              .exit_code == 0);
+  const Outcome trained = RunTroupe({"train", out + "/plan1.toml", "--set", "run.steps=2", "--set",
+                                     "run.dir=" + (folder / "runs")});
+  INFO(trained.out << trained.err);
+  CHECK(trained.exit_code == 0);
+}
+
+TEST_CASE("plan says what is wrong in one line", "[cli]") {
+  const auto refused = [](const std::vector<std::string>& arguments, const std::string& text) {
+    std::vector<std::string> all = {"plan"};
+    all.insert(all.end(), arguments.begin(), arguments.end());
+    const Outcome outcome = RunTroupe(all);
+    INFO(outcome.out << outcome.err);
+    CHECK(outcome.exit_code == 2);
+    CHECK_THAT(outcome.err, Contains(text));
+  };
+  refused({kPlanned, "--device", "h100"},
+          "--device: expected a100-80g, h100-80g, h200-141g, b200-180g, l40s-48g, got \"h100\"");
+  refused({kPlanned, "--device", "h100-80g", "--gpus", "8", "--top", "2", "--explain", "3"},
+          "--explain: expected 1 to 2, got 3");
+  refused({"configs/synthetic_chain.toml", "--device", "h100-80g"}, "states its times");
+  refused({kPlanned}, "--device");
+}
+
+TEST_CASE("a model that fits on no devices has no plan", "[cli]") {
+  const Outcome outcome =
+      RunTroupe({"plan", kPlanned, "--device", "l40s-48g", "--gpus", "1", "--set",
+                 "modules.language.hidden=32768", "--set", "modules.language.heads=128", "--set",
+                 "modules.language.kv_heads=128", "--set", "modules.language.mlp_hidden=131072"});
+  INFO(outcome.out << outcome.err);
+  CHECK(outcome.exit_code == 1);
+  CHECK_THAT(outcome.err, Contains("fits on 1 device of 48 GB"));
+}
+
+}  // namespace troupe

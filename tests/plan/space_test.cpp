@@ -1,0 +1,101 @@
+#include "plan/search/space.hpp"
+
+#include <algorithm>
+#include <random>
+
+#include <catch2/catch.hpp>
+
+#include "configs/loader.hpp"
+#include "plan/cost/job_cost.hpp"
+#include "plan/cost/known_devices.hpp"
+#include "tests/plan/small_config.hpp"
+
+namespace troupe {
+
+TEST_CASE("a planned job is a legal job whose simulation is close to its closed form", "[plan]") {
+  Config config = SmallModulesConfig();
+  config.run.precision = Precision::kBFloat16;
+  config.schedule.micro_batch_size = 4;
+  config.schedule.microbatches = 8;
+  const int ranks = GENERATE(1, 3, 8, 12);
+  INFO(ranks << " ranks");
+  DeviceModel device = DeviceOfFlops(1e9);
+  device.topology.devices_per_node = 8;
+  const SearchSpace space(config, device, {.ranks = ranks});
+  const auto jobs = space.Best(1.3);
+  REQUIRE(!jobs.empty());
+  std::size_t compared = 0;
+  for (const PlannedJob& job : jobs) {
+    CHECK(job.ranks <= ranks);
+    const Config applied = Applied(config, job);
+    CHECK(applied.global_batch() == config.global_batch());
+    CHECK(applied.cluster.ranks == job.ranks);
+    const JobPlan plan(applied);
+    const JobCost cost = CostOfJob(plan, device);
+    INFO(ToString(job.sink.layout)
+         << " " << ToString(job.sink.kind) << " m " << job.sink.microbatches << " mbs "
+         << job.sink.micro_batch_size << " inlined " << job.sink.inlined);
+    CHECK(cost.step_s == Approx(job.step_s).epsilon(0.15));
+    if (++compared == 60) break;
+  }
+}
+
+namespace {
+
+/// A job of shapes.toml with other sizes, so that layouts divide it in other ways.
+std::vector<std::string> RandomSizes(std::mt19937& random) {
+  const auto pick = [&](std::initializer_list<int> values) {
+    return std::to_string(std::data(values)[random() % values.size()]);
+  };
+  const std::string heads = pick({2, 4, 6, 8});
+  return {"modules.vision.hidden=" + std::to_string(std::stoi(heads) * 16),
+          "modules.vision.heads=" + heads,
+          "modules.vision.layers=" + pick({2, 3, 4, 7}),
+          "modules.language.layers=" + pick({2, 4, 5, 8, 12}),
+          "modules.language.heads=8",
+          "modules.language.kv_heads=" + pick({1, 2, 4, 8}),
+          "modules.language.hidden=64",
+          "modules.language.context=" + pick({96, 512, 1024}),
+          "modules.vision.frozen=" + std::string(random() % 3 == 0 ? "true" : "false"),
+          "run.precision=" + std::string(random() % 2 == 0 ? "\"bfloat16\"" : "\"float32\""),
+          "schedule.microbatches=" + pick({1, 4, 6, 8}),
+          "schedule.micro_batch_size=" + pick({1, 2, 3})};
+}
+
+}  // namespace
+
+TEST_CASE("a thousand random plans are configurations that troupe check accepts", "[plan]") {
+  std::mt19937 random(19);
+  int plans = 0;
+  for (int draw = 0; plans < 1000; ++draw) {
+    REQUIRE(draw < 400);
+    const std::string path = draw % 3 == 0   ? "configs/shapes_two_encoders.toml"
+                             : draw % 3 == 1 ? "configs/shapes.toml"
+                                             : "configs/shapes_colocated.toml";
+    std::vector<std::string> overrides = RandomSizes(random);
+    if (draw % 3 == 0) overrides.erase(overrides.begin(), overrides.begin() + 3);
+    const Config config = LoadConfig(path, overrides).config;
+    DeviceModel device = DeviceOfFlops(1e9);
+    device.topology.devices_per_node = 8;
+    const SearchSpace space(config, device, {.ranks = static_cast<int>(1 + random() % 24)});
+    auto jobs = space.Best(3.0);
+    std::ranges::shuffle(jobs, random);
+    for (std::size_t i = 0; i < std::min<std::size_t>(jobs.size(), 8); ++i, ++plans) {
+      const auto settings = SettingsOf(config, jobs[i]);
+      std::vector<std::string> all = overrides;
+      all.insert(all.end(), settings.begin(), settings.end());
+      INFO(path << " draw " << draw);
+      try {
+        const Config loaded = LoadConfig(path, all).config;
+        CHECK(loaded == Applied(config, jobs[i]));
+        JobPlan plan(loaded);
+      } catch (const std::exception& error) {
+        std::string text;
+        for (const std::string& setting : settings) text += setting + "\n";
+        FAIL_CHECK(error.what() << "\n" << text);
+      }
+    }
+  }
+}
+
+}  // namespace troupe
