@@ -2,6 +2,7 @@
 // `troupe profile`, or from public specifications.
 #pragma once
 
+#include <cmath>
 #include <limits>
 #include <map>
 #include <string>
@@ -42,12 +43,28 @@ struct Topology {
   int devices_per_node = 1;
   LinkRate inside;   ///< of a node
   LinkRate between;  ///< nodes
+  /// A group with k ranks in each of several nodes sends k^rails times as fast between them as one with
+  /// a rank in each: 0 through the adapter of one device, 1 through those of all k.
+  double rails = 0.0;
   /// Returns the slowest link among ranks of which neighbours are `stride` apart: those of a group of
   /// `ranks` that begins at a multiple of ranks * stride.
-  const LinkRate& LinkOf(int ranks, int stride) const {
-    return ranks * stride <= devices_per_node ? inside : between;
+  LinkRate LinkOf(int ranks, int stride) const {
+    if (ranks * stride <= devices_per_node) return inside;
+    if (rails == 0.0 || stride >= devices_per_node) return between;
+    LinkRate together = between;
+    together.bytes_per_s *= std::pow(devices_per_node / stride, rails);
+    return together;
   }
   friend bool operator==(const Topology&, const Topology&) = default;
+};
+
+/// The shares of communication that computation does not hide, where the software runs both at once.
+struct ExposedShares {
+  double tensor = 1.0;   ///< of collectives along tp
+  double context = 1.0;  ///< of the exchange along cp that a ring does not hide
+  double gradients =
+      1.0;  ///< of sums of gradients after the last backward, and gathers of parameters
+  friend bool operator==(const ExposedShares&, const ExposedShares&) = default;
 };
 
 struct DeviceModel {
@@ -61,6 +78,7 @@ struct DeviceModel {
   double sum_byte_s = 0.0;          ///< to add up what a collective reduces, for each byte
   double step_s = 0.0;              ///< of each step, besides passes and updates
   Topology topology;
+  ExposedShares exposed = {};
 
   const PassRates& RatesOf(const std::string& module) const {
     const auto found = module_rates.find(module);

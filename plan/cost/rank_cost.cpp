@@ -49,7 +49,9 @@ void RankCost::AddRing(double bytes, int ranks, int stride, bool sums, Spent on,
   if (ranks <= 1) return;
   double seconds = RingTime(device_.topology.LinkOf(ranks, stride), bytes, ranks);
   if (sums) seconds += bytes * device_.sum_byte_s;
-  to[on] += seconds;
+  const double exposed = on == Spent::kTensor ? device_.exposed.tensor : 1.0;
+  to[on] += exposed * seconds;
+  cost_.hidden_s += (1.0 - exposed) * seconds;
 }
 
 void RankCost::AddLinear(const LinearWork& linear) {
@@ -111,8 +113,9 @@ void RankCost::AddAttention(const AttentionWork& attention) {
     // What arrives while the part before is attended to costs nothing.
     const auto exchange = [&](double seconds, Breakdown& to) {
       const double hides = share_.ring ? to[Spent::kAttention] * (cp - 1) / cp : 0.0;
-      to[Spent::kContext] += std::max(0.0, seconds - hides);
-      cost_.hidden_s += std::min(seconds, hides);
+      const double left = device_.exposed.context * std::max(0.0, seconds - hides);
+      to[Spent::kContext] += left;
+      cost_.hidden_s += seconds - left;
     };
     exchange(once, forward);
     if (backs()) exchange(2.0 * once, inputs);

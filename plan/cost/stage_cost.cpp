@@ -75,17 +75,20 @@ UpdateCost CostOfUpdate(const Config& config, const DeviceModel& device, const s
   const int holders = layout.num_holders();
   const int shards = shardings.others.shards;
   const double bytes = static_cast<double>(flat.num_trained()) * StateBytes(config);
-  const LinkRate& link = device.topology.LinkOf(holders, layout.tp);
+  const LinkRate link = device.topology.LinkOf(holders, layout.tp);
   // A rank sums its part of what an instance has, then that part over instances. Without a sharded
   // state every replica needs all sums.
   const double sums = RingTime(link, bytes, holders) + bytes * device.sum_byte_s * (holders > 1);
   const double rest = shards < holders ? RingTime(link, bytes / shards, holders / shards) : 0.0;
   cost.reduce_s = sums + rest;
-  if (shards > 1)
-    cost.gather_s = RingTime(link, bytes * RowBytes(config) / StateBytes(config), shards);
+  if (shards > 1) {
+    cost.gather_s = device.exposed.gradients *
+                    RingTime(link, bytes * RowBytes(config) / StateBytes(config), shards);
+  }
   const auto layers = static_cast<double>(PlaceOf(own, pp).layers.size());
   const double hides = layers > 0.0 ? last_backward_s * (layers - 1.0) / layers : 0.0;
-  cost.exposed_s = std::max(cost.reduce_s / (layers + 1.0), cost.reduce_s - hides);
+  cost.exposed_s =
+      device.exposed.gradients * std::max(cost.reduce_s / (layers + 1.0), cost.reduce_s - hides);
   return cost;
 }
 

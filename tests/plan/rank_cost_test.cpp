@@ -39,11 +39,15 @@ RankShare Trained(Layout layout) {
 }
 
 template <class Add>
-PassCost CostOf(const RankShare& share, Add add) {
-  static const DeviceModel device = OddDevice();
+PassCost CostOn(const DeviceModel& device, const RankShare& share, Add add) {
   RankCost rank(device, device.rates, share);
   add(rank);
   return rank.cost();
+}
+
+template <class Add>
+PassCost CostOf(const RankShare& share, Add add) {
+  return CostOn(OddDevice(), share, add);
 }
 
 constexpr LinearWork kColumn{.rows = 6, .out = 8, .in = 10, .cut = Cut::kRows};
@@ -142,6 +146,51 @@ TEST_CASE("attention along cp hides what it exchanges, if keys and values go aro
   CHECK(CostOf(gathers, add).forward[Spent::kContext] == once);
   CHECK(CostOf(gathers, add).inputs[Spent::kContext] == 2 * once);
   CHECK(CostOf(gathers, add).hidden_s == 0);
+}
+
+TEST_CASE("what the software hides of collectives takes no time", "[plan]") {
+  const auto add = [](WorkList& work) {
+    work.AddLinear(kColumn);
+    work.AddAttention({.rows = 8, .pairs = 36, .heads = 2, .width = 6, .kv_width = 4});
+  };
+  RankShare share = Trained({.tp = 2, .cp = 2});
+  share.ring = false;
+  const PassCost all = CostOf(share, add);
+  DeviceModel device = OddDevice();
+  device.exposed = {.tensor = 0.25, .context = 0.5};
+  const PassCost part = CostOn(device, share, add);
+  const auto along = [](const PassCost& cost, Spent on) {
+    return cost.forward[on] + cost.inputs[on] + cost.weights[on];
+  };
+  CHECK(all.hidden_s == 0);
+  CHECK(along(part, Spent::kTensor) == 0.25 * along(all, Spent::kTensor));
+  CHECK(along(part, Spent::kContext) == 0.5 * along(all, Spent::kContext));
+  CHECK(part.hidden_s == 0.75 * along(all, Spent::kTensor) + 0.5 * along(all, Spent::kContext));
+  CHECK(part.forward.total() - part.forward.communication() ==
+        all.forward.total() - all.forward.communication());
+  // A ring hides its exchange here; no share of it is left.
+  share.ring = true;
+  CHECK(CostOn(device, share, add).forward[Spent::kContext] == 0);
+}
+
+TEST_CASE("a group with several ranks in a node may use the adapter of each between nodes",
+          "[plan]") {
+  Topology topology{.devices_per_node = 8,
+                    .inside = {.latency_s = 2, .bytes_per_s = 900},
+                    .between = {.latency_s = 3, .bytes_per_s = 10}};
+  const auto rate = [&](int ranks, int stride) {
+    return topology.LinkOf(ranks, stride).bytes_per_s;
+  };
+  CHECK(rate(4, 4) == 10);
+  topology.rails = 1.0;
+  CHECK(rate(4, 2) == 900);
+  CHECK(rate(8, 2) == 40);
+  CHECK(topology.LinkOf(8, 2).latency_s == 3);
+  CHECK(rate(4, 4) == 20);
+  CHECK(rate(2, 8) == 10);
+  CHECK(rate(2, 16) == 10);
+  topology.rails = 0.5;
+  CHECK(rate(8, 2) == 20);
 }
 
 TEST_CASE("what is recomputed takes its forward again in the backward", "[plan]") {
@@ -247,6 +296,11 @@ TEST_CASE("the cost of a job is its simulation and what follows it", "[plan]") {
   }
   CHECK(accounted_s == Approx(linked.step_s).epsilon(1e-6));
   CHECK(linked.updates[1].reduce_s == 0);
+  device.exposed.gradients = 0.5;
+  const JobCost hidden = CostOfJob(plan, device);
+  CHECK(hidden.updates[0].reduce_s == linked.updates[0].reduce_s);
+  CHECK(hidden.updates[0].exposed_s == 0.5 * linked.updates[0].exposed_s);
+  CHECK(hidden.updates[0].gather_s == 0.5 * linked.updates[0].gather_s);
 }
 
 }  // namespace troupe
