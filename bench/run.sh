@@ -15,7 +15,7 @@ commit=$(git describe --always --dirty 2>/dev/null || echo unknown)
 export OPENBLAS_NUM_THREADS=1
 
 status=0
-for name in actor_overhead schedule_overhead actor_cost trace_cost boundary attention packing; do
+for name in actor_overhead schedule_overhead actor_cost trace_cost microbatch_order boundary attention packing; do
   program="$build/bench/bench_$name"
   if [ ! -x "$program" ]; then
     echo "== $name: not built, skipped"
