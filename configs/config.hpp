@@ -309,6 +309,12 @@ enum class GroupBy {
   kModalityLength  ///< the same fields; ordered by length, so that a microbatch pads little
 };
 
+/// The places of a step's samples in its microbatches and replicas.
+enum class DataOrder {
+  kRandom,   ///< as they are drawn
+  kBalanced  ///< equal work, and an order in which stages wait little (plan/step_order.hpp)
+};
+
 struct DataConfig {
   std::string format = "llava";
   std::string train;                ///< path from the working directory
@@ -318,6 +324,7 @@ struct DataConfig {
   std::string on_error = "stop";    ///< rows and files that cannot be used: or "skip"
   std::int64_t skip_limit = 100;    ///< maximum number of both that "skip" leaves out or replaces
   GroupBy group_by = GroupBy::kNone;
+  DataOrder order = DataOrder::kRandom;
   bool packing = false;  ///< samples share rows without padding: a "sample" of a batch is a pack
   std::int64_t pack_window = 4096;  ///< samples that are packed together
   friend bool operator==(const DataConfig&, const DataConfig&) = default;

@@ -166,6 +166,10 @@ std::vector<KeySpec> RunKeys() {  // NOLINT(readability-function-size): a table
         "\"modality_length\": all samples of a step have the same fields, such as an image, in all "
         "but a few steps of an epoch, and are ordered by length, so that a microbatch pads "
         "little."},
+       {"order", &DataConfig::order, Words{"random", "balanced"}, kRounding,
+        "Where the samples of a step go. \"balanced\": replicas get about the same work of every "
+        "module, and microbatches are in an order in which stages wait little for each other. The "
+        "samples of a step stay the same (docs/recipes.md)."},
        {"packing", &DataConfig::packing,
         "Whether several samples share the `context` tokens of one place in the batch, without "
         "padding. `micro_batch_size` and `global_batch` count packs then (docs/data.md)."},

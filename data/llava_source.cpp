@@ -125,12 +125,14 @@ LlavaSource::LlavaSource(const Config& config, FileDepth files, FaultPolicy poli
   train_.skipped = SkippedRows(faults.RowsOf(config_.data.train), train_size());
   held_out_.skipped = SkippedRows(faults.RowsOf(config_.data.held_out), held_out_size());
   skipped_lines_ = faults.SkippedLines();
+  order_ = std::make_unique<const BatchOrder>(config_);
   if (config_.data.packing) AddPackOrders();
 }
 
 void LlavaSource::TakeLayouts(const Config& config) {
   config_ = config;
   encoders_ = DataEncoders(config_);
+  order_ = std::make_unique<const BatchOrder>(config_);
 }
 
 std::string LlavaSource::OrderDigest() const {
@@ -199,7 +201,7 @@ RoundCounts LlavaSource::Count(const Round& round) {
   const std::int64_t num_samples = config_.samples_per_microbatch() * round.microbatches;
   RoundCounts total;
   for (std::int64_t k = 0; k < num_samples; ++k) {
-    for (const std::int64_t row : RowsIn(round, k)) {
+    for (const std::int64_t row : DrawnRows(round, k)) {
       if (row < 0) continue;
       total.labels += counted.num_labels[static_cast<std::size_t>(row)];
       total.tokens += counted.num_tokens[static_cast<std::size_t>(row)];
@@ -244,16 +246,19 @@ std::vector<StepShape> LlavaSource::ShapesOf(const Round& round) const {
   std::vector<StepShape> shapes;
   for (std::int64_t k = 0; k < num_samples; ++k) {
     for (const std::int64_t row : RowsIn(round, k)) {
-      if (row < 0) continue;
-      const auto at = static_cast<std::size_t>(row);
-      StepShape& shape = shapes.emplace_back(StepShape{
-          .samples = 1, .tokens = counted.num_tokens[at], .labels = counted.num_labels[at]});
-      for (std::size_t i = 0; i < encoders_.size(); ++i) {
-        shape.lengths[encoders_[i]->name] = counted.lengths[at * encoders_.size() + i];
-      }
+      if (row >= 0) shapes.push_back(ShapeOf(counted, row));
     }
   }
   return shapes;
+}
+
+StepShape LlavaSource::ShapeOf(const CountedSet& counted, std::int64_t row) const {
+  const auto at = static_cast<std::size_t>(row);
+  StepShape shape{.samples = 1, .tokens = counted.num_tokens[at], .labels = counted.num_labels[at]};
+  for (std::size_t i = 0; i < encoders_.size(); ++i) {
+    shape.lengths[encoders_[i]->name] = counted.lengths[at * encoders_.size() + i];
+  }
+  return shape;
 }
 
 std::int64_t LlavaSource::CountSkipped(const Round& round) const {
@@ -300,6 +305,17 @@ std::vector<std::int64_t> LlavaSource::PlacesIn(const Round& round, std::int64_t
 }
 
 std::vector<std::int64_t> LlavaSource::RowsIn(const Round& round, std::int64_t k) const {
+  const std::int64_t sample = order_->SampleAt(round, k, [&](std::int64_t i) {
+    SampleTimes times;
+    for (const std::int64_t row : DrawnRows(round, i)) {
+      times += order_->step_order().TimesOf(ShapeOf(train_, row));
+    }
+    return times;
+  });
+  return DrawnRows(round, sample);
+}
+
+std::vector<std::int64_t> LlavaSource::DrawnRows(const Round& round, std::int64_t k) const {
   if (!config_.data.packing) return {RowOf(round, k)};
   std::vector<std::int64_t> rows;
   for (const std::int64_t place : PlacesIn(round, k)) {

@@ -1,8 +1,9 @@
 // The inputs of every module of a run, sharded by the module's layout.
 //
 // Sample k of a training round, k in [0, global batch), is the row at place Round::place + k of the
-// endless shuffled order, or with data.group_by row k of these places in data/grouped_order.hpp. Sample k of an evaluation round is row k of the
-// held-out file, and empty beyond its end. In training, the next used row of the file replaces a
+// endless shuffled order, or with data.group_by row k of these places in data/grouped_order.hpp. With
+// data.order = "balanced" these samples change places (modules/batch_order.hpp). Sample k of an evaluation
+// round is row k of the held-out file, and empty beyond its end. In training, the next used row of the file replaces a
 // skipped row (data.on_error); in an evaluation no row does. Microbatch u holds samples [u * N, (u
 // + 1) * N). The rows of a step thus depend on the seed and its places, never on a layout.
 #pragma once
@@ -24,6 +25,7 @@
 #include "data/sample.hpp"
 #include "kinds/work.hpp"
 #include "layout/route.hpp"
+#include "modules/batch_order.hpp"
 #include "modules/stage_program.hpp"
 
 namespace troupe {
@@ -101,8 +103,11 @@ class LlavaSource : public InputSource {
   std::int64_t DrawnRow(const Round& round, std::int64_t k) const;
   /// Returns the row that is used for sample k, -1 for none.
   std::int64_t RowOf(const Round& round, std::int64_t k) const;
-  /// Returns those of the samples in place k of the round: one, or with data.packing those of a pack.
+  /// Returns the rows of the samples in place k of the round: of one, or with data.packing of a pack.
   std::vector<std::int64_t> RowsIn(const Round& round, std::int64_t k) const;
+  /// The same before data.order moves samples.
+  std::vector<std::int64_t> DrawnRows(const Round& round, std::int64_t k) const;
+  StepShape ShapeOf(const CountedSet& counted, std::int64_t row) const;
   /// The row of a place in the endless order of training.
   std::int64_t TrainRowAt(std::int64_t place) const;
   /// With data.packing, the places of the order that the pack in place k of the round has.
@@ -128,6 +133,7 @@ class LlavaSource : public InputSource {
   mutable std::mutex mutex_;  ///< of grouped_
   /// With data.group_by, by size of the groups: a run has one.
   mutable std::map<std::int64_t, std::unique_ptr<const GroupedOrder>> grouped_;
+  std::unique_ptr<const BatchOrder> order_;
   std::unique_ptr<const PackOrder> packs_;  ///< null without data.packing
   std::unique_ptr<const PackOrder> held_out_packs_;
   std::vector<std::string> skipped_lines_;

@@ -74,6 +74,31 @@ TEST_CASE("every layout and global batch reads on at the very next sample", "[da
   CHECK(read == expected);
 }
 
+TEST_CASE("a balanced run reads on at the very next sample, whatever the layouts", "[data]") {
+  const DataSet data;
+  RunStart whole;
+  std::vector<std::string> expected = SamplesOf(JobOf(data, 1, 1, 1), whole, 85);
+  RunStart start;
+  std::size_t read = 0;
+  for (const auto& [dp, microbatches, samples, steps] :
+       std::vector<std::array<int, 4>>{{2, 3, 2, 2}, {1, 1, 1, 5}, {3, 2, 1, 4}, {4, 1, 4, 2}}) {
+    // Steps one by one: each has its own samples, in any order.
+    for (int step = 0; step < steps; ++step) {
+      Config config = JobOf(data, dp, microbatches, samples);
+      config.data.order = DataOrder::kBalanced;
+      std::vector<std::string> of_step = SamplesOf(config, start, 1);
+      std::vector<std::string> drawn(
+          expected.begin() + static_cast<std::ptrdiff_t>(read),
+          expected.begin() + static_cast<std::ptrdiff_t>(read + of_step.size()));
+      read += of_step.size();
+      std::ranges::sort(of_step);
+      std::ranges::sort(drawn);
+      CHECK(of_step == drawn);
+    }
+  }
+  CHECK(read == 85);
+}
+
 TEST_CASE("grouped samples are read once in every epoch, whatever the global batches", "[data]") {
   const DataSet data;
   const auto with = [](Config config) {

@@ -1,0 +1,43 @@
+// The place of each sample in its step, as data.order says, remembered for the latest steps: every unit of a
+// step asks for it.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <utility>
+#include <vector>
+
+#include "modules/stage_program.hpp"
+#include "plan/step_order.hpp"
+
+namespace troupe {
+
+/// A function of the samples of a step and of the layouts alone, so every process computes the same, and a
+/// run that resumes in another layout reads the same samples. Thread-safe.
+class BatchOrder {
+ public:
+  /// Throws LayoutError as JobPlan does, if data.order is "balanced".
+  explicit BatchOrder(const Config& config);
+
+  /// Returns which of the round's samples, counted in the order in which they are drawn, is at place k.
+  /// `times` returns the times of sample i on the stages of step_order(). It is called for every sample
+  /// of a step once, if the order depends on them. Evaluations keep the order of their list.
+  std::int64_t SampleAt(const Round& round, std::int64_t k,
+                        const std::function<SampleTimes(std::int64_t i)>& times) const;
+
+  /// Must not be called unless data.order is "balanced".
+  const StepOrder& step_order() const { return *step_order_; }
+
+ private:
+  using Order = std::shared_ptr<const std::vector<std::int64_t>>;
+
+  std::unique_ptr<const StepOrder> step_order_;  ///< null: samples stay where they are
+  mutable std::mutex mutex_;
+  mutable std::map<std::pair<std::int64_t, std::int64_t>, Order>
+      recent_;  ///< by place, microbatches
+};
+
+}  // namespace troupe
