@@ -189,6 +189,7 @@ struct StatedTimes {
   double forward_ms = 0.0;  ///< per stage of a plain pipeline and microbatch
   double backward_ms = 0.0;
   double weight_share = 0.0;  ///< the weights' part of backward_ms in a split backward
+  double sample_sigma = 0.0;  ///< deviation of the logarithm of times over samples
 };
 
 /// The defaults describe a module that reads nothing and has no parameters. A kind overrides the

@@ -11,6 +11,11 @@ static std::vector<ModelKey> SyntheticKeys() {
       {"weight_share", &SyntheticConfig::weight_share, Range{.low = 0, .high = 1},
        "Share of `backward_ms` that the gradients of the weights take, where a schedule runs them "
        "as passes of their own."},
+      {"time_sigma", &SyntheticConfig::time_sigma, Range{.low = 0, .high = 2}, kAddedLater,
+       "Spread of these times over samples, which are log-normal: a pass takes its time multiplied "
+       "by the mean factor of its samples. A sample has the same factor on every stage of a "
+       "module, "
+       "and in every run of one seed. In virtual time all have the factor 1."},
       {"hidden", &SyntheticConfig::hidden, kCount, "Width of a boundary row."},
       {"rows_per_sample", &SyntheticConfig::rows_per_sample, kCountOrNone,
        "Boundary rows of each sample."},

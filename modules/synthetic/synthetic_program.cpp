@@ -1,11 +1,14 @@
 #include "modules/synthetic/synthetic_program.hpp"
 
+#include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <stdexcept>
 #include <sys/prctl.h>
 #include <thread>
 #include <utility>
 
+#include "layout/mix_bits.hpp"
 #include "modules/tensor_pieces.hpp"
 #include "plan/stage_parts.hpp"
 #include "plan/unit_samples.hpp"
@@ -64,15 +67,30 @@ SyntheticProgram::SyntheticProgram(ShardAddress shard, const SyntheticConfig& co
       weight_(Scalar(2.0)),
       gradient_(Scalar(0.0)) {}
 
+double SyntheticProgram::FactorOf(const Inputs& inputs) const {
+  const std::int64_t samples = inputs.tokens.defined() ? inputs.tokens.num_elements() : 0;
+  if (config_.time_sigma == 0.0 || samples == 0) return 1.0;
+  double sum = 0.0;
+  for (std::int64_t i = 0; i < samples; ++i) {
+    sum += TimeFactor(shape_.seed, config_.time_sigma, inputs.tokens.as<std::int64_t>()[i]);
+  }
+  return sum / static_cast<double>(samples);
+}
+
 Buffer SyntheticProgram::SourceRows(const Inputs& inputs) const {
   const RowTable own = CutTable(inputs.table, shape_.cut, shape_.part);
-  const std::int64_t first = inputs.tokens.defined() ? *inputs.tokens.as<std::int64_t>() : 0;
+  std::map<std::int64_t, std::int64_t> drawn;  // by number in the unit
+  for (std::size_t i = 0; i < inputs.table.samples.size(); ++i) {
+    const std::int64_t number = inputs.table.samples[i];
+    drawn[number] = inputs.tokens.defined() ? inputs.tokens.as<std::int64_t>()[i] : number;
+  }
   Buffer rows = Buffer::Allocate({own.num_rows(), config_.hidden}, DType::kFloat64);
   double* out = rows.as<double>();
   for (const RowRun& run : RunsOf(own)) {
+    const std::int64_t sample = drawn.at(run.sample) % kPlaces;
     for (std::int64_t row = run.first; row < run.first + run.count; ++row) {
       for (std::int64_t h = 0; h < config_.hidden; ++h) {
-        *out++ = static_cast<double>(1 + (first + run.sample) % kPlaces * 64 + row * 8 + h);
+        *out++ = static_cast<double>(1 + sample * 64 + row * 8 + h);
       }
     }
   }
@@ -80,8 +98,8 @@ Buffer SyntheticProgram::SourceRows(const Inputs& inputs) const {
 }
 
 ForwardResult SyntheticProgram::Forward(const ForwardPass& pass) {
-  Spend(config_.forward_ms);
-  Flight flight{pass.inputs, pass.loss_scale};
+  Flight flight{pass.inputs, pass.loss_scale, pass.data ? FactorOf(*pass.data) : 1.0};
+  Spend(config_.forward_ms * flight.factor);
   if (flight.inputs.empty()) {
     if (!pass.data) throw std::invalid_argument("a source stage got no inputs");
     flight.inputs.push_back(SourceRows(*pass.data));
@@ -107,10 +125,11 @@ ForwardResult SyntheticProgram::Forward(const ForwardPass& pass) {
 }
 
 BackwardResult SyntheticProgram::Backward(const BackwardPass& pass) {
-  Spend(config_.backward_ms * (pass.split_weights ? 1.0 - config_.weight_share : 1.0));
   auto node = flights_.extract(pass.unit);
   if (node.empty()) throw std::logic_error("backward without forward");
   const Flight& flight = node.mapped();
+  Spend(config_.backward_ms * flight.factor *
+        (pass.split_weights ? 1.0 - config_.weight_share : 1.0));
   const double w = *weight_.as<double>();
   const Buffer& x = flight.inputs.front();
   const bool sink = shape_.links_out == 0;
@@ -130,7 +149,7 @@ BackwardResult SyntheticProgram::Backward(const BackwardPass& pass) {
     gi *= w;
   }
   if (pass.split_weights) {
-    weights_.emplace(pass.unit, dot);
+    weights_.emplace(pass.unit, Weights{dot, flight.factor});
   } else if (shape_.trains) {
     *gradient_.as<double>() += dot;
   }
@@ -153,10 +172,10 @@ BackwardResult SyntheticProgram::Backward(const BackwardPass& pass) {
 }
 
 void SyntheticProgram::BackwardWeights(std::int64_t unit) {
-  Spend(config_.backward_ms * config_.weight_share);
   const auto node = weights_.extract(unit);
   if (node.empty()) throw std::logic_error("weight gradients without a backward that was split");
-  if (shape_.trains) *gradient_.as<double>() += node.mapped();
+  Spend(config_.backward_ms * config_.weight_share * node.mapped().factor);
+  if (shape_.trains) *gradient_.as<double>() += node.mapped().gradient;
 }
 
 ReducedGradients SyntheticProgram::ReduceGradients() {
@@ -198,26 +217,82 @@ void SyntheticProgram::SetTensors(TensorKind kind, const std::vector<TensorPiece
   OverwritePieces(ToString(shard_), Tensors(kind), pieces);
 }
 
+SyntheticSource::SyntheticSource(Config config) { TakeLayouts(config); }
+
+void SyntheticSource::TakeLayouts(const Config& config) {
+  config_ = config;
+  order_ = std::make_unique<const BatchOrder>(config_);
+}
+
+SampleTimes SyntheticSource::TimesOf(std::int64_t sample) const {
+  SampleTimes times;
+  const JobPlan& plan = order_->step_order().plan();
+  for (const StagePlan& stage : plan.stages()) {
+    const ModuleConfig& module = *plan.ModuleOf(stage.module).config;
+    // The shapes of other kinds run in virtual time, where samples are alike.
+    const StatedTimes stated = module.model->stated_times().value_or(StatedTimes());
+    const double factor = TimeFactor(TimeSeed(config_, module.name), stated.sample_sigma, sample);
+    // A pass takes the mean of its samples, so each of them adds a share.
+    const double share = factor * module.layout.dp /
+                         static_cast<double>(plan.samples_per_microbatch()) / module.chunks;
+    times.forward_ns.push_back(static_cast<std::int64_t>(stated.forward_ms * share * 1e6));
+    times.backward_ns.push_back(static_cast<std::int64_t>(stated.backward_ms * share * 1e6));
+  }
+  return times;
+}
+
+/// Returns the rows that the first stage of a module gives to each sample: those of its first input.
+static std::int64_t RowsOfSample(const Config& config, const std::string& module) {
+  const auto incoming = IncomingEdges(config, module);
+  if (!incoming.empty()) return RowsOfSample(config, incoming.front()->from);
+  return config.Find(module)->model->rows_per_item();
+}
+
 std::shared_ptr<const Inputs> SyntheticSource::Load(const std::string& module, int dp,
                                                     const Round& round, std::int64_t unit) {
   const ModuleConfig& config = *config_.Find(module);
   auto inputs = std::make_shared<Inputs>();
-  inputs->tokens = Buffer::Allocate({1, 1}, DType::kInt64);
   const UnitSamples held = SamplesOfUnit(config_, config, dp, round.microbatches, unit);
-  *inputs->tokens.as<std::int64_t>() =
-      round.place + held.first_microbatch * config_.samples_per_microbatch();
+  const std::int64_t first = held.first_microbatch * config_.samples_per_microbatch();
+  const std::int64_t rows =
+      config.model->computes() ? config.model->rows_per_item() : RowsOfSample(config_, module);
+  std::vector<std::int64_t> drawn;
   for (const Interval& samples : held.samples) {
     for (auto sample = samples.begin; sample < samples.end; ++sample) {
       inputs->table.samples.push_back(sample);
-      inputs->table.rows.push_back(config.model->rows_per_item());
+      inputs->table.rows.push_back(rows);
+      drawn.push_back(round.place + order_->SampleAt(round, first + sample, [&](std::int64_t i) {
+        return TimesOf(round.place + i);
+      }));
     }
   }
+  inputs->tokens = Buffer::Allocate({std::ssize(drawn), 1}, DType::kInt64);
+  std::ranges::copy(drawn, inputs->tokens.as<std::int64_t>());
   return inputs;
 }
 
 RoundCounts SyntheticSource::Count(const Round& round) {
   const std::int64_t samples = round.microbatches * config_.samples_per_microbatch();
   return {samples, samples, samples};
+}
+
+double TimeFactor(std::uint64_t seed, double sigma, std::int64_t sample) {
+  if (sigma == 0.0) return 1.0;
+  // The sum of twelve uniform numbers is nearly normal, with a deviation of 1.
+  constexpr int kSummed = 12;
+  double normal = -kSummed / 2.0;
+  std::uint64_t state = MixBits(seed ^ MixBits(static_cast<std::uint64_t>(sample)));
+  for (int i = 0; i < kSummed; ++i) {
+    state = MixBits(state);
+    normal += static_cast<double>(state >> 11) / 9007199254740992.0;  // 2^53
+  }
+  return std::round(std::exp(sigma * normal - sigma * sigma / 2.0) * 1000.0) / 1000.0;
+}
+
+std::uint64_t TimeSeed(const Config& config, const std::string& module) {
+  std::uint64_t seed = MixBits(config.run.seed);
+  for (const char letter : module) seed = MixBits(seed ^ static_cast<unsigned char>(letter));
+  return seed;
 }
 
 SyntheticShape SyntheticShapeOf(const Config& config, const ShardAddress& shard) {
@@ -227,7 +302,8 @@ SyntheticShape SyntheticShapeOf(const Config& config, const ShardAddress& shard)
           .trains = StageTrains(config, module.name, shard.pp),
           .in_carries_gradient = InputsWithGradients(config, module.name, shard.pp),
           .cut = module.model->CutOver(module.layout.cp),
-          .part = shard.cp};
+          .part = shard.cp,
+          .seed = TimeSeed(config, module.name)};
 }
 
 ProgramFactory MakeSyntheticPrograms(

@@ -5,6 +5,7 @@
 // patterns a_k:   t = sum over k >= 1 of <x_k, a_k>
 //   stage      y = w * x_0 + t          on every outgoing link
 //   sink       loss = w * (<x_0, a_0> + t)
+// A place in a microbatch has its own a_k, so a loss depends on the order of samples.
 // A source makes its own x_0: the address of every row (sample, position). So a row that is lost,
 // doubled, stale or swapped changes a gradient.
 #pragma once
@@ -15,6 +16,7 @@
 
 #include "configs/config.hpp"
 #include "kinds/synthetic.hpp"
+#include "modules/batch_order.hpp"
 #include "modules/stage_program.hpp"
 #include "transport/communicator.hpp"
 
@@ -26,7 +28,14 @@ struct SyntheticShape {
   std::vector<bool> in_carries_gradient;  ///< by incoming link
   RowCut cut = {};                        ///< of a source's rows
   int part = 0;                           ///< along cp
+  std::uint64_t seed = 0;                 ///< of TimeFactor
 };
+
+/// Returns the factor of the times of `sample`, counted from the start of the run: log-normal with a mean
+/// of 1 and that deviation of the logarithm, in thousandths, so that every machine has the same.
+double TimeFactor(std::uint64_t seed, double sigma, std::int64_t sample);
+/// Returns the seed of a module's factors.
+std::uint64_t TimeSeed(const Config& config, const std::string& module);
 
 /// The shape of one shard of a module of any kind. An inline encoder adds no link.
 SyntheticShape SyntheticShapeOf(const Config& config, const ShardAddress& shard);
@@ -58,7 +67,15 @@ class SyntheticProgram : public StageProgram {
   struct Flight {
     std::vector<Buffer> inputs;
     double scale = 1.0;
+    double factor = 1.0;  ///< of its times
   };
+  /// The rest of a split backward.
+  struct Weights {
+    double gradient = 0.0;
+    double factor = 1.0;
+  };
+  /// The mean factor of the samples.
+  double FactorOf(const Inputs& inputs) const;
   Buffer SourceRows(const Inputs& inputs) const;
   /// Whether the stage's weight is that shard's to report.
   static bool Owns(const ShardAddress& shard) {
@@ -73,21 +90,26 @@ class SyntheticProgram : public StageProgram {
   Buffer weight_;
   Buffer gradient_;
   std::map<std::int64_t, Flight> flights_;
-  std::map<std::int64_t, double> weights_;  ///< by unit: the rest of its split backward
+  std::map<std::int64_t, Weights> weights_;  ///< by unit
 };
 
-/// Gives every source module rows_per_sample rows of each of its samples, and the place of the unit's
-/// first one in the order of samples. So each sample of a run has its own values, whatever the layout.
+/// Gives every module that reads data rows_per_sample rows of each of its samples, and in `tokens` the numbers
+/// of the samples, counted in the order in which a run draws them. So each sample of a run has its own
+/// values, whatever the layout. With data.order = "balanced" samples of a step change places.
 class SyntheticSource : public InputSource {
  public:
-  explicit SyntheticSource(Config config) : config_(std::move(config)) {}
+  explicit SyntheticSource(Config config);
   std::shared_ptr<const Inputs> Load(const std::string& module, int dp, const Round& round,
                                      std::int64_t unit) override;
   RoundCounts Count(const Round& round) override;
-  void TakeLayouts(const Config& config) override { config_ = config; }
+  void TakeLayouts(const Config& config) override;
 
  private:
+  /// The times of a sample of the run on every stage.
+  SampleTimes TimesOf(std::int64_t sample) const;
+
   Config config_;
+  std::unique_ptr<const BatchOrder> order_;
 };
 
 /// Programs of the synthetic modules of `config`.
