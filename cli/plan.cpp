@@ -149,7 +149,8 @@ void WriteFiles(const PlanArguments& arguments, const Config& config,
 
 int MakePlan(const PlanArguments& arguments) {
   const Config config = LoadConfig(arguments.config.path, arguments.config.overrides).config;
-  const DeviceModel device = DeviceFor(arguments.device, config.run);
+  DeviceModel device = DeviceFor(arguments.device, config.run);
+  device.topology = With(config.cluster.topology, device.topology);
   const int gpus = arguments.gpus > 0 ? arguments.gpus : config.cluster.ranks;
   const auto begin = std::chrono::steady_clock::now();
   const SearchSpace space(config, device, {.ranks = gpus});

@@ -52,6 +52,16 @@ enum class Backend { kCpu, kCuda };
 inline const std::vector<std::string> kBackendWords = {"cpu", "cuda"};
 const std::string& ToString(Backend backend);
 
+/// The links between devices, for estimates of times. What is unset is as the kind of device has it.
+struct TopologyConfig {
+  std::optional<std::int64_t> devices_per_node = {};
+  std::optional<double> inside_gb_per_s = {};   ///< between devices of a node, of each, one way
+  std::optional<double> between_gb_per_s = {};  ///< between nodes, likewise
+  std::optional<double> inside_us = {};         ///< until the first byte arrives
+  std::optional<double> between_us = {};
+  friend bool operator==(const TopologyConfig&, const TopologyConfig&) = default;
+};
+
 struct ClusterConfig {
   Backend backend = Backend::kCpu;
   int ranks = 1;          ///< number of devices in the job
@@ -79,6 +89,7 @@ struct ClusterConfig {
   std::string tls_ca = "";  ///< PEM files; all three or none
   std::string tls_certificate = "";
   std::string tls_key = "";
+  TopologyConfig topology = {};
   friend bool operator==(const ClusterConfig&, const ClusterConfig&) = default;
 };
 

@@ -46,6 +46,11 @@ std::span<const TableSpec> Tables() {
       {"cluster.nodes.*", "[[cluster.nodes]]",
        "The machines of the job, where they are not all alike; in place of the count `nodes`. "
        "Files that extend each other replace the list as a whole."},
+      {"cluster.topology", "[cluster.topology]",
+       "What the links between devices carry, for `troupe plan`. What is not stated is as the "
+       "device of --device has it.",
+       kEveryKind, false,
+       [](const Target& t) { return t.config->cluster.topology != TopologyConfig{}; }},
       {"transport", "[transport]", "How tensors travel between processes."},
       {"model", "[model]",
        "A whole model to start from: `weights` of every module and projector that states none.",

@@ -80,6 +80,17 @@ std::vector<KeySpec> ClusterKeys() {  // NOLINT(readability-function-size): a ta
        {"devices", &ClusterNode::devices, kRequired, kDevices, Unit{"devices"},
         "Ranks that live there, numbered through in the order of the nodes. Together they are "
         "`cluster.ranks`."}});
+  Add(keys, {.table = "cluster.topology", .role = kExecution},
+      {{"devices_per_node", &TopologyConfig::devices_per_node, kDevices, Unit{"devices"},
+        "Devices of a machine."},
+       {"inside_gb_per_s", &TopologyConfig::inside_gb_per_s, kPositive, Unit{"GB/s"},
+        "What a device sends to others of its machine, in one direction."},
+       {"between_gb_per_s", &TopologyConfig::between_gb_per_s, kPositive, Unit{"GB/s"},
+        "What it sends to other machines."},
+       {"inside_us", &TopologyConfig::inside_us, kNotNegative, Unit{"us"},
+        "How long the first byte takes inside a machine."},
+       {"between_us", &TopologyConfig::between_us, kNotNegative, Unit{"us"},
+        "How long it takes between machines."}});
   Add(keys, {.table = "transport", .role = kExecution},
       {{"verify", &TransportConfig::verify, Words{"off", "header", "payload"},
         "What is checked of every tensor that arrives: nothing, that it is the one that was asked "

@@ -2,10 +2,11 @@
 //
 // Sample k of a training round, k in [0, global batch), is the row at place Round::place + k of the
 // endless shuffled order, or with data.group_by row k of these places in data/grouped_order.hpp. With
-// data.order = "balanced" these samples change places (modules/batch_order.hpp). Sample k of an evaluation
-// round is row k of the held-out file, and empty beyond its end. In training, the next used row of the file replaces a
-// skipped row (data.on_error); in an evaluation no row does. Microbatch u holds samples [u * N, (u
-// + 1) * N). The rows of a step thus depend on the seed and its places, never on a layout.
+// data.order = "balanced" these samples change places (modules/batch_order.hpp). Sample k of an
+// evaluation round is row k of the held-out file, and empty beyond its end. In training, the next used
+// row of the file replaces a skipped row (data.on_error); in an evaluation no row does. Microbatch u
+// holds samples [u * N, (u + 1) * N). The rows of a step thus depend on the seed and its places, never
+// on a layout.
 #pragma once
 
 #include <cstddef>

@@ -4,13 +4,14 @@
 //   1  The samples are divided among columns: the places of a microbatch that all modules keep
 //      together. Every replica of every module gets the same numbers of samples as in any order, and
 //      about the same work (schedule/even_groups.hpp).
-//   2  The samples of a column make blocks, one for each microbatch: as they are drawn; and, if a block has
-//      several, of similar length where rows are padded to the longest of a microbatch, else of about the
-//      same work.
+//   2  The samples of a column make blocks, one for each microbatch: as they are drawn; and, if a block
+//      has several, of similar length where rows are padded to the longest of a microbatch, else of
+//      about the same work.
 //   3  The blocks of columns that share a replica are ordered by a search (schedule/
-//      microbatch_order.hpp), and the better of both kinds of blocks is taken. The search simulates 1f1b, or gpipe, on a graph in which each replica is a
-//      module, so it knows which replicas of an encoder a replica of the language model waits for.
-//      Messages take a nanosecond there, and the other schedules are simulated as 1f1b.
+//      microbatch_order.hpp), and the better of both kinds of blocks is taken. The search simulates
+//      1f1b, or gpipe, on a graph in which each replica is a module, so it knows which replicas of an
+//      encoder a replica of the language model waits for. Messages take a nanosecond there, and the
+//      other schedules are simulated as 1f1b.
 //
 // A colocated encoder runs before the microbatches of a window: it is balanced over the replicas of the
 // language model, and has no part in step 3.

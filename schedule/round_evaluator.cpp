@@ -16,7 +16,7 @@ RoundEvaluator::RoundEvaluator(const StageGraph& graph, const Schedule& schedule
     throw std::invalid_argument("evaluator: expected " + std::to_string(stages) + " rules, got " +
                                 std::to_string(schedule.rules.size()));
   }
-  if (!schedule.devices.empty() || !schedule.orders.empty()) {
+  if (!schedule.devices.empty() || !schedule.orders.empty() || !schedule.windows.empty()) {
     throw std::invalid_argument("evaluator: expected stages that share no devices");
   }
   for (const StageLink& link : graph.links()) links_.push_back({link.from, link.to});

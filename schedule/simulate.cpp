@@ -183,7 +183,8 @@ class Simulator {
 
   /// Gradients of the first `microbatches` have returned over the link.
   void Answer(int link, std::int64_t microbatches) {
-    answered_[At(link)] = microbatches;
+    // Of tensors that arrive at one instant the last may be first here.
+    answered_[At(link)] = std::max(answered_[At(link)], microbatches);
     const int before = graph_.links()[At(link)].from;
     StageCounters& c = counters_[At(before)];
     c.gradients = UnitsIn(before, Least(graph_.stages()[At(before)].out, answered_));
@@ -192,7 +193,7 @@ class Simulator {
   }
 
   void Arrive(int link, std::int64_t microbatches) {
-    arrived_[At(link)] = microbatches;
+    arrived_[At(link)] = std::max(arrived_[At(link)], microbatches);
     const int next = graph_.links()[At(link)].to;
     counters_[At(next)].activations = UnitsIn(next, Least(graph_.stages()[At(next)].in, arrived_));
     touched_.insert(next);

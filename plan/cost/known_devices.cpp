@@ -90,6 +90,19 @@ const std::vector<DeviceSpecification>& KnownDevices() {
   return devices;
 }
 
+Topology With(const TopologyConfig& stated, Topology topology) {
+  topology.devices_per_node =
+      static_cast<int>(stated.devices_per_node.value_or(topology.devices_per_node));
+  const auto put = [](const std::optional<double>& gb_per_s, const std::optional<double>& us,
+                      LinkRate& link) {
+    if (gb_per_s) link.bytes_per_s = *gb_per_s * 1e9;
+    if (us) link.latency_s = *us * 1e-6;
+  };
+  put(stated.inside_gb_per_s, stated.inside_us, topology.inside);
+  put(stated.between_gb_per_s, stated.between_us, topology.between);
+  return topology;
+}
+
 DeviceModel DeviceModelOf(const DeviceSpecification& device, const RunConfig& run) {
   const double peak = PeakOf(device, run) * 1e12;
   const double byte_s = 1.0 / (device.memory_gb_per_s * 1e9);

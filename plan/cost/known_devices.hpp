@@ -27,6 +27,9 @@ struct DeviceSpecification {
 
 const std::vector<DeviceSpecification>& KnownDevices();
 
+/// Returns `topology` with what is stated in place of its own.
+Topology With(const TopologyConfig& stated, Topology topology);
+
 /// Returns what the specification says for a run of that precision.
 DeviceModel DeviceModelOf(const DeviceSpecification& device, const RunConfig& run);
 

@@ -104,7 +104,7 @@ TEST_CASE("an evaluator refuses the schedules it does not simulate", "[schedule]
   schedule.rules.pop_back();
   refuses(schedule);
   schedule = plain;
-  schedule.devices = {0, 0};
+  schedule.devices = {{0}, {0}};
   refuses(schedule);
   schedule = plain;
   schedule.link_ns = {5, 5};
