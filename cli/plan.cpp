@@ -4,12 +4,16 @@
 #include <chrono>
 #include <cstdio>
 #include <filesystem>
+#include <fstream>
+#include <map>
 #include <memory>
+#include <stdexcept>
 
 #include "cli/commands.hpp"
 #include "cluster/variables.hpp"
 #include "configs/loader.hpp"
 #include "configs/toml_value.hpp"
+#include "files/file_error.hpp"
 #include "files/output_file.hpp"
 #include "layout/text.hpp"
 #include "plan/cost/account.hpp"
@@ -67,7 +71,7 @@ std::string TableOf(const std::vector<Plan>& plans) {
     const double step_ms = plan.cost.step_s * 1e3;
     const auto batch = static_cast<double>(plan.config.global_batch());
     std::vector<Cell> row = {++number,
-                             Cell::Number(Formatted("%.1f", step_ms)),
+                             Cell::Number(Formatted(step_ms < 10.0 ? "%.3f" : "%.1f", step_ms)),
                              Cell::Number(Formatted("%.1f", batch / plan.cost.step_s)),
                              plan.job.ranks,
                              Cell::Number(Percent(plan.mfu)),
@@ -91,17 +95,22 @@ std::string ExplanationOf(const Plan& slower, const Plan& faster, const PlanArgu
   const auto lines_of = [](const Plan& plan) { return AccountOf(JobPlan(plan.config), plan.cost); };
   const auto theirs = lines_of(faster);
   auto own = lines_of(slower);
+  // What only the other one spends stands behind the line that precedes it there.
+  auto place = own.begin();
   for (const AccountLine& line : theirs) {
-    if (std::ranges::find(own, line.what, &AccountLine::what) != own.end()) continue;
-    own.push_back({line.what, 0.0});
+    const auto same = std::ranges::find(own, line.what, &AccountLine::what);
+    place = 1 + (same != own.end() ? same : own.insert(place, {line.what, 0.0}));
   }
   Table table{{"on the busiest devices, ms", "#" + std::to_string(arguments.explain),
                "#" + std::to_string(arguments.against), "difference"},
               {}};
-  const auto add = [&table](const std::string& what, double own_s, double their_s) {
-    table.rows.push_back({what, Cell::Number(Formatted("%.1f", own_s * 1e3)),
-                          Cell::Number(Formatted("%.1f", their_s * 1e3)),
-                          Cell::Number(Formatted("%+.1f", (own_s - their_s) * 1e3))});
+  const bool is_short = slower.cost.step_s < 0.01;
+  const auto add = [&](const std::string& what, double own_s, double their_s) {
+    const char* const format = is_short ? "%.3f" : "%.1f";
+    table.rows.push_back(
+        {what, Cell::Number(Formatted(format, own_s * 1e3)),
+         Cell::Number(Formatted(format, their_s * 1e3)),
+         Cell::Number(Formatted(is_short ? "%+.3f" : "%+.1f", (own_s - their_s) * 1e3))});
   };
   for (const AccountLine& line : own) {
     const auto same = std::ranges::find(theirs, line.what, &AccountLine::what);
@@ -111,35 +120,82 @@ std::string ExplanationOf(const Plan& slower, const Plan& faster, const PlanArgu
   return "\n" + ToText(table);
 }
 
-/// The plan as a file that extends the configuration.
-std::string FileOf(const Plan& plan, const Config& config, const std::string& extends) {
-  std::string text = "# " + Formatted("%.1f", plan.cost.step_s * 1e3) +
-                     " ms per step by the cost model, on " + Counted(plan.job.ranks, "device") +
-                     ".\nschema = 1\nextends = [" + Quoted(extends) + "]\n\n";
-  std::string edges;
-  for (const std::string& setting : SettingsOf(config, plan.job)) {
-    if (setting.starts_with("edges.")) continue;
-    const auto equals = setting.find('=');
-    text += setting.substr(0, equals) + " = " + setting.substr(equals + 1) + "\n";
+/// The settings of a plan over the configuration, and those of the command line below them, by key.
+std::map<std::string, std::string> ValuesOf(const Plan& plan, const LoadedConfig& loaded) {
+  std::map<std::string, std::string> values;
+  for (const auto& [key, origin] : loaded.origins) {
+    if (origin.place.argument) values[key] = origin.value;
   }
-  for (const EdgeConfig& edge : plan.config.edges) {
-    if (edge.credits == config.FindEdge(edge.from, edge.to)->credits) continue;
-    text += "\n[[edges]]\nfrom = " + Quoted(edge.from) + "\nto = " + Quoted(edge.to) +
-            "\ncredits = " + std::to_string(edge.credits) + "\n";
+  for (const std::string& setting : SettingsOf(loaded.config, plan.job)) {
+    const auto equals = setting.find('=');
+    values[setting.substr(0, equals)] = setting.substr(equals + 1);
+  }
+  return values;
+}
+
+/// How a file of a plan begins.
+const std::string kFirstWords = "# Made by troupe plan: ";
+
+/// Refuses to replace what is not a file of a plan, such as the configuration itself.
+void RefuseOtherFile(const std::string& path) {
+  std::ifstream file(path);
+  if (!file) return;
+  std::string begin(kFirstWords.size(), ' ');
+  file.read(begin.data(), static_cast<std::streamsize>(begin.size()));
+  if (begin == kFirstWords) return;
+  throw LaunchError("--out: " + path + " is there and was not made by troupe plan");
+}
+
+/// The plan as a file that extends the configuration.
+std::string FileOf(const Plan& plan, const LoadedConfig& loaded, const std::string& extends,
+                   const std::string& device) {
+  std::string text = kFirstWords + Formatted("%.1f", plan.cost.step_s * 1e3) +
+                     " ms per step by the cost model, on " + Counted(plan.job.ranks, "device") +
+                     " of " + device + "\nschema = 1\nextends = [" + Quoted(extends) + "]\n\n";
+  const auto values = ValuesOf(plan, loaded);
+  for (const auto& [key, value] : values) {
+    if (!key.starts_with("edges.")) text += key + " = " + value + "\n";
+  }
+  for (const EdgeConfig& edge : loaded.config.edges) {
+    const std::string prefix = "edges." + edge.from + "." + edge.to + ".";
+    std::string lines;
+    for (const auto& [key, value] : values) {
+      if (key == prefix + "from" || key == prefix + "to") continue;
+      if (key.starts_with(prefix)) lines += key.substr(prefix.size()) + " = " + value + "\n";
+    }
+    if (lines.empty()) continue;
+    text += "\n[[edges]]\nfrom = " + Quoted(edge.from) + "\nto = " + Quoted(edge.to) + "\n" + lines;
   }
   return text;
 }
 
-void WriteFiles(const PlanArguments& arguments, const Config& config,
+void WriteFiles(const PlanArguments& arguments, const LoadedConfig& loaded,
                 const std::vector<Plan>& plans) {
   namespace fs = std::filesystem;
-  fs::create_directories(arguments.out);
-  const std::string extends = fs::relative(arguments.config.path, arguments.out).generic_string();
+  std::error_code error;
+  fs::create_directories(arguments.out, error);
+  if (error) throw FileError(arguments.out, "create", error.value());
+  const fs::path folder = fs::canonical(arguments.out);  // ".." leads from where a link leads to
+  const std::string extends =
+      fs::relative(fs::canonical(arguments.config.path), folder).generic_string();
+  const auto path_of = [&folder](int number) {
+    return folder / ("plan" + std::to_string(number) + ".toml");
+  };
+  for (std::size_t i = 1; i <= plans.size(); ++i) {
+    const fs::path path = path_of(static_cast<int>(i));
+    RefuseOtherFile(path.string());
+    if (fs::equivalent(path, arguments.config.path, error)) {
+      throw LaunchError("--out: would replace " + arguments.config.path +
+                        ", which the plans extend; expected another folder");
+    }
+  }
   int number = 0;
   for (const Plan& plan : plans) {
-    const fs::path path = fs::path(arguments.out) / ("plan" + std::to_string(++number) + ".toml");
-    WriteInPlace(path.string(), FileOf(plan, config, extends));
-    LoadConfig(path.string());  // what a plan says must be legal
+    const fs::path path = path_of(++number);
+    WriteInPlace(path.string(), FileOf(plan, loaded, extends, arguments.device));
+    if (LoadConfig(path.string()).config != plan.config) {
+      throw std::logic_error(path.string() + ": loads as another configuration than was planned");
+    }
   }
   std::printf("wrote %s to %s\n",
               plans.size() == 1 ? "plan1.toml"
@@ -147,8 +203,16 @@ void WriteFiles(const PlanArguments& arguments, const Config& config,
               arguments.out.c_str());
 }
 
+/// Returns plan `number` of the table, which `flag` asks for.
+const Plan& PlanNumbered(const std::vector<Plan>& plans, const char* flag, int number) {
+  if (number <= static_cast<int>(plans.size())) return plans[static_cast<std::size_t>(number) - 1];
+  throw LaunchError(std::string(flag) + ": expected 1 to " + std::to_string(plans.size()) +
+                    ", got " + std::to_string(number));
+}
+
 int MakePlan(const PlanArguments& arguments) {
-  const Config config = LoadConfig(arguments.config.path, arguments.config.overrides).config;
+  const LoadedConfig loaded = LoadConfig(arguments.config.path, arguments.config.overrides);
+  const Config& config = loaded.config;
   DeviceModel device = DeviceFor(arguments.device, config.run);
   device.topology = With(config.cluster.topology, device.topology);
   const int gpus = arguments.gpus > 0 ? arguments.gpus : config.cluster.ranks;
@@ -157,28 +221,25 @@ int MakePlan(const PlanArguments& arguments) {
   const auto plans = BestPlans(space, config, device, static_cast<std::size_t>(arguments.top));
   const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
   if (plans.empty()) {
-    std::fprintf(stderr, "%s: no layout of %zu fits on %s of %.0f GB\n",
-                 arguments.config.path.c_str(), space.num_sinks(), Counted(gpus, "device").c_str(),
-                 device.memory_bytes * 1e-9);
+    std::fprintf(stderr, "%s: no layout of %s fits on %s of %.0f GB\n",
+                 arguments.config.path.c_str(), config.Sink().name.c_str(),
+                 Counted(gpus, "device").c_str(), device.memory_bytes * 1e-9);
     return kExitFailed;
+  }
+  std::string explanation;
+  if (arguments.explain > 0) {
+    explanation = ExplanationOf(PlanNumbered(plans, "--explain", arguments.explain),
+                                PlanNumbered(plans, "--against", arguments.against), arguments);
   }
   std::fprintf(stderr, "%zu ways to run %s fit, searched in %.2f s\n", space.num_sinks(),
                config.Sink().name.c_str(), took.count());
-  std::printf("%s of %s: %s\nglobal batch %lld\n\n%s", Counted(gpus, "device").c_str(),
+  const bool stated = config.cluster.topology != TopologyConfig{};
+  std::printf("%s of %s: %s%s\nglobal batch %lld\n\n%s%s", Counted(gpus, "device").c_str(),
               device.name.c_str(), device.source.c_str(),
-              static_cast<long long>(config.global_batch()), TableOf(plans).c_str());
-  if (arguments.explain > 0) {
-    const auto number_of = [&](const char* flag, int number) -> const Plan& {
-      if (number <= static_cast<int>(plans.size()))
-        return plans[static_cast<std::size_t>(number) - 1];
-      throw LaunchError(std::string(flag) + ": expected 1 to " + std::to_string(plans.size()) +
-                        ", got " + std::to_string(number));
-    };
-    std::printf("%s", ExplanationOf(number_of("--explain", arguments.explain),
-                                    number_of("--against", arguments.against), arguments)
-                          .c_str());
-  }
-  if (!arguments.out.empty()) WriteFiles(arguments, config, plans);
+              stated ? "; but links as [cluster.topology] states" : "",
+              static_cast<long long>(config.global_batch()), TableOf(plans).c_str(),
+              explanation.c_str());
+  if (!arguments.out.empty()) WriteFiles(arguments, loaded, plans);
   return kExitDone;
 }
 
@@ -196,7 +257,9 @@ void AddPlan(CLI::App& app, Command& command) {
       "sending: share of their passes that waits for collectives. batch: microbatches x samples.\n"
       "\"shared\": an encoder on the devices of the language model; \"in\": inside its first "
       "stage.\n"
-      "Exit code: 0 planned, 1 nothing fits, 2 bad configuration.");
+      "With --explain: linears, attention, elements (norms and the like) are time on operations,\n"
+      "starting is to launch them.\n"
+      "Exit code: 0 planned, 1 nothing fits or a file cannot be written, 2 bad configuration.");
   auto arguments = std::make_shared<PlanArguments>();
   AddConfigArguments(*verb, arguments->config);
   verb->add_option("--gpus", arguments->gpus, "devices that there are; default: cluster.ranks")
@@ -206,7 +269,9 @@ void AddPlan(CLI::App& app, Command& command) {
     names += (names.empty() ? "" : ", ") + std::string(device.name);
   }
   verb->add_option("--device", arguments->device, "what they are: " + names)->required();
-  verb->add_option("--top", arguments->top, "plans to show; default 5")->check(CLI::Range(1, 64));
+  verb->add_option("--top", arguments->top,
+                   "plans to show, of those within 5% of the best; default 5")
+      ->check(CLI::Range(1, 64));
   auto* explain = verb->add_option("--explain", arguments->explain,
                                    "show where each millisecond of plan N goes")
                       ->type_name("N")

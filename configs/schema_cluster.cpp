@@ -6,6 +6,9 @@ static constexpr Range kDevices{1, kMaxRanks};
 /// Times are stored as whole nanoseconds or milliseconds. A larger value is a typing error.
 static constexpr Range kAnyTime{.low = 0, .high = 1e6, .above_low = true};
 
+static constexpr Range kAnyRate{.low = 1e-3, .high = 1e6};
+static constexpr Range kAnyDelay{.low = 0, .high = 1e6};
+
 // These keys do not change numbers, except the backend, which changes their rounding.
 std::vector<KeySpec> ClusterKeys() {  // NOLINT(readability-function-size): a table
   using enum ValueType;
@@ -83,13 +86,13 @@ std::vector<KeySpec> ClusterKeys() {  // NOLINT(readability-function-size): a ta
   Add(keys, {.table = "cluster.topology", .role = kExecution},
       {{"devices_per_node", &TopologyConfig::devices_per_node, kDevices, Unit{"devices"},
         "Devices of a machine."},
-       {"inside_gb_per_s", &TopologyConfig::inside_gb_per_s, kPositive, Unit{"GB/s"},
+       {"inside_gb_per_s", &TopologyConfig::inside_gb_per_s, kAnyRate, Unit{"GB/s"},
         "What a device sends to others of its machine, in one direction."},
-       {"between_gb_per_s", &TopologyConfig::between_gb_per_s, kPositive, Unit{"GB/s"},
+       {"between_gb_per_s", &TopologyConfig::between_gb_per_s, kAnyRate, Unit{"GB/s"},
         "What it sends to other machines."},
-       {"inside_us", &TopologyConfig::inside_us, kNotNegative, Unit{"us"},
+       {"inside_us", &TopologyConfig::inside_us, kAnyDelay, Unit{"us"},
         "How long the first byte takes inside a machine."},
-       {"between_us", &TopologyConfig::between_us, kNotNegative, Unit{"us"},
+       {"between_us", &TopologyConfig::between_us, kAnyDelay, Unit{"us"},
         "How long it takes between machines."}});
   Add(keys, {.table = "transport", .role = kExecution},
       {{"verify", &TransportConfig::verify, Words{"off", "header", "payload"},

@@ -306,8 +306,9 @@ std::vector<std::int64_t> LlavaSource::PlacesIn(const Round& round, std::int64_t
 
 std::vector<std::int64_t> LlavaSource::RowsIn(const Round& round, std::int64_t k) const {
   const std::int64_t sample = order_->SampleAt(round, k, [&](std::int64_t i) {
-    SampleTimes times;
+    SampleTimes times = order_->step_order().TimesOf({});
     for (const std::int64_t row : DrawnRows(round, i)) {
+      if (row < 0) continue;
       times += order_->step_order().TimesOf(ShapeOf(train_, row));
     }
     return times;

@@ -298,7 +298,6 @@ void LlamaConfig::ListMlp(std::int64_t layer, std::int64_t rows, WorkList& work)
   work.AddElements(NormWork(rows, hidden));
   work.Enter(LayerPart::kMlpUp);
   if (routed) {
-    work.AddLinear({.rows = rows, .out = experts.count, .in = hidden});
     work.AddExperts({.rows = rows,
                      .width = hidden,
                      .hidden = experts.hidden,

@@ -45,7 +45,7 @@ struct AttentionWork {
   std::int64_t heads = 0;     ///< of queries
   std::int64_t width = 0;     ///< of the queries of all heads
   std::int64_t kv_width = 0;  ///< of the keys of all heads
-  std::int64_t kv_heads = 0;  ///< if ranks share some; else 0
+  std::int64_t kv_heads = 0;  ///< if ranks may share some; else 0
 };
 
 /// Work that goes over elements, such as a norm, and whose time is that of reading and writing them.
@@ -66,7 +66,7 @@ inline ElementWork ResidualWork(std::int64_t rows, std::int64_t width) {
   return {.rows = rows, .width = width, .forward = 3.0, .backward = 3.0};
 }
 
-/// The experts of one layer; their router is a linear layer of its own.
+/// The experts of one layer and their router, for which rows are cut over tp.
 struct ExpertWork {
   std::int64_t rows = 0;
   std::int64_t width = 0;
@@ -140,6 +140,7 @@ class FlopCounter : public WorkList {
     if (asked_ || trains_) flops_.backward += 2.0 * once;
   }
   void AddExperts(const ExpertWork& experts) override {
+    AddProduct(experts.rows, experts.count, experts.width, asked_ || trains_);
     AddProduct(experts.rows * experts.per_token, 3 * experts.hidden, experts.width,
                asked_ || trains_);
   }

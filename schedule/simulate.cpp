@@ -183,7 +183,7 @@ class Simulator {
 
   /// Gradients of the first `microbatches` have returned over the link.
   void Answer(int link, std::int64_t microbatches) {
-    // Of tensors that arrive at one instant the last may be first here.
+    // The queue does not order tensors that arrive at one instant.
     answered_[At(link)] = std::max(answered_[At(link)], microbatches);
     const int before = graph_.links()[At(link)].from;
     StageCounters& c = counters_[At(before)];

@@ -101,6 +101,9 @@ std::optional<double> IdealBubble(const Candidate& candidate) {
   const Config& config = candidate.plan->config();
   const ScheduleKind kind = config.schedule.kind;
   if (kind == ScheduleKind::kCsv) return std::nullopt;
+  for (const EdgePlan& edge : candidate.plan->edges()) {
+    if (edge.placement == Placement::kColocated) return std::nullopt;  // no chain of devices
+  }
   const int devices = DevicesInPath(*candidate.plan);
   // With fewer microbatches than devices zb-h1 has too few weight passes to fill the bubble.
   if (kind == ScheduleKind::kZbH1 && candidate.microbatches() < devices) return std::nullopt;

@@ -5,9 +5,7 @@
 #include <utility>
 
 namespace troupe {
-namespace {
 
-/// What the passes of a stage take in a step.
 Breakdown PassesOf(const JobPlan& plan, const JobCost& cost, int stage) {
   const PassCost& pass = cost.stages[At(stage)];
   const bool split = plan.schedule().rules[At(stage)].splits_backward;
@@ -20,8 +18,6 @@ Breakdown PassesOf(const JobPlan& plan, const JobCost& cost, int stage) {
   }
   return sum;
 }
-
-}  // namespace
 
 std::vector<AccountLine> AccountOf(const JobPlan& plan, const JobCost& cost) {
   std::map<int, double> busy;  // by device of the schedule
@@ -55,7 +51,8 @@ std::vector<AccountLine> AccountOf(const JobPlan& plan, const JobCost& cost) {
   add("waiting", cost.passes_s - known_s);
   add("gradients summed", cost.summed_s - cost.passes_s);
   add("optimizer", cost.updated_s - cost.summed_s);
-  add("parameters gathered", cost.step_s - cost.updated_s);
+  add("parameters gathered", cost.gathered_s - cost.updated_s);
+  add("other", cost.step_s - cost.gathered_s);
   return lines;
 }
 

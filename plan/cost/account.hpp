@@ -8,6 +8,9 @@
 
 namespace troupe {
 
+/// Returns what all passes of a stage take in a step, on each of its ranks.
+Breakdown PassesOf(const JobPlan& plan, const JobCost& cost, int stage);
+
 /// A line of an account.
 struct AccountLine {
   std::string what;  ///< "language: linears"

@@ -2,6 +2,7 @@
 // `troupe profile`, or from public specifications.
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <map>
@@ -46,13 +47,16 @@ struct Topology {
   /// A group with k ranks in each of several nodes sends k^rails times as fast between them as one with
   /// a rank in each: 0 through the adapter of one device, 1 through those of all k.
   double rails = 0.0;
-  /// Returns the slowest link among ranks of which neighbours are `stride` apart: those of a group of
-  /// `ranks` that begins at a multiple of ranks * stride.
+  /// Returns the slowest link in a group of `ranks` whose neighbours are `stride` apart. Such groups
+  /// follow each other from rank 0 on.
   LinkRate LinkOf(int ranks, int stride) const {
-    if (ranks * stride <= devices_per_node) return inside;
+    // Groups that do not divide a node reach over its end.
+    if (ranks == 1 || devices_per_node % (ranks * stride) == 0) return inside;
     if (rails == 0.0 || stride >= devices_per_node) return between;
     LinkRate together = between;
-    together.bytes_per_s *= std::pow(devices_per_node / stride, rails);
+    const double sharing = devices_per_node / stride;
+    together.bytes_per_s *= rails == 1.0 ? sharing : std::pow(sharing, rails);  // pow takes long
+    together.bytes_per_s = std::min(together.bytes_per_s, inside.bytes_per_s);
     return together;
   }
   friend bool operator==(const Topology&, const Topology&) = default;

@@ -24,7 +24,10 @@ double ElementsOfEdge(const JobPlan& plan, const EdgePlan& edge, int end) {
       projected ? ProjectorShapeOf(config, own).out : from.model->row_width();
   const std::int64_t samples =
       CeilDivide(plan.samples_per_microbatch(), plan.ModuleOf(end).config->layout.dp);
-  const std::int64_t items = samples * MostItemsOfSample(config, from);
+  // A colocated encoder sends a window at a time.
+  const std::int64_t window =
+      plan.ModuleOf(edge.from).units.In(config.schedule.microbatches).microbatches_each;
+  const std::int64_t items = samples * MostItemsOfSample(config, from) * window;
   return Product(items * from.model->rows_per_item(), width);
 }
 
@@ -38,7 +41,7 @@ double BoundaryTime(const JobPlan& plan, const DeviceModel& device, const EdgePl
   const double received = bytes * ElementsOfEdge(plan, edge, edge.to) / to.cp;
   if (edge.placement == Placement::kColocated) {
     // Ranks gather what they do not have.
-    const int ranks = std::max(1, from.dp / to.dp);
+    const auto ranks = static_cast<int>(std::max<std::int64_t>(1, CeilDivide(from.dp, to.dp)));
     return RingTime(device.topology.LinkOf(ranks, 1), received, ranks);
   }
   const int ranks = plan.config().cluster.ranks;
@@ -47,7 +50,8 @@ double BoundaryTime(const JobPlan& plan, const DeviceModel& device, const EdgePl
 }
 
 /// The time between two stages of a module, rank by rank.
-double HopTime(const JobPlan& plan, const DeviceModel& device, const ModuleConfig& module) {
+double HopTime(const JobPlan& plan, const DeviceModel& device, const ModuleConfig& module,
+               const StageLink& hop) {
   const Layout& layout = module.layout;
   const auto text = module.model->text();
   const std::int64_t rows =
@@ -56,7 +60,14 @@ double HopTime(const JobPlan& plan, const DeviceModel& device, const ModuleConfi
   const double elements = Product(CeilDivide(plan.samples_per_microbatch(), layout.dp) * rows,
                                   module.model->row_width());
   const double parts = layout.cp * (layout.cuts_rows() ? layout.tp : 1.0);
-  return device.topology.LinkOf(2, layout.stage_ranks())
+  const std::vector<int> from = plan.AllRanksOf(plan.stages()[At(hop.from)]);
+  const std::vector<int> to = plan.AllRanksOf(plan.stages()[At(hop.to)]);
+  const Topology& topology = device.topology;
+  bool inside = true;
+  for (std::size_t i = 0; i < from.size(); ++i) {
+    inside = inside && from[i] / topology.devices_per_node == to[i] / topology.devices_per_node;
+  }
+  return (inside ? topology.inside : topology.between)
       .TimeOf(RowBytes(plan.config()) * elements / parts);
 }
 
@@ -79,7 +90,7 @@ std::vector<std::int64_t> LinkTimes(const JobPlan& plan, const DeviceModel& devi
     const bool computes = module.config->model->computes();
     const double seconds = !computes ? 0.0
                            : link.edge < 0
-                               ? HopTime(plan, device, *module.config)
+                               ? HopTime(plan, device, *module.config, link)
                                : BoundaryTime(plan, device, plan.edges()[At(link.edge)]);
     times.push_back(Ns(seconds));
   }
@@ -134,7 +145,8 @@ JobCost CostOfJob(const JobPlan& plan, const DeviceModel& device) {
   if (!why.empty()) throw LayoutError(ToString(config.schedule.kind) + ": " + why);
   cost.passes_s = 1e-9 * static_cast<double>(cost.passes.makespan_ns);
   cost.summed_s = cost.passes_s;
-  std::map<int, double> update_s;  // by device: that of all its stages
+  // By device: what its stages do after their passes, one after the other.
+  std::map<int, UpdateCost> after;
   for (const StagePlan& stage : plan.stages()) {
     const auto& passes = cost.passes.stages[At(stage.stage)];
     const double end_s = passes.empty() ? 0.0 : 1e-9 * static_cast<double>(passes.back().end_ns);
@@ -142,18 +154,24 @@ JobCost CostOfJob(const JobPlan& plan, const DeviceModel& device) {
     const UpdateCost update = CostOfUpdate(config, device, module.name, stage.pp,
                                            cost.stages[At(stage.stage)].backward_s());
     cost.updates.push_back(update);
-    cost.summed_s = std::max(cost.summed_s, end_s + update.exposed_s);
-    for (const int on : schedule.DevicesOf(stage.stage)) update_s[on] += update.update_s;
+    for (const int on : schedule.DevicesOf(stage.stage)) {
+      UpdateCost& sum = after[on];
+      sum.exposed_s += update.exposed_s;
+      sum.update_s += update.update_s;
+      sum.gather_s += update.gather_s;
+      cost.summed_s = std::max(cost.summed_s, end_s + sum.exposed_s);
+    }
   }
-  // The norm of all gradients comes before any update. Without it, stages that end first update
-  // earlier; the last one decides all the same.
-  cost.updated_s = cost.summed_s;
-  for (const auto& [on, seconds] : update_s) {
-    cost.updated_s = std::max(cost.updated_s, cost.summed_s + seconds);
-  }
+  // The norm of all gradients comes before any update.
+  double update_s = 0.0;
   double gather_s = 0.0;
-  for (const UpdateCost& update : cost.updates) gather_s = std::max(gather_s, update.gather_s);
-  cost.step_s = cost.updated_s + gather_s + device.step_s;
+  for (const auto& [on, sum] : after) {
+    update_s = std::max(update_s, sum.update_s);
+    gather_s = std::max(gather_s, sum.gather_s);
+  }
+  cost.updated_s = cost.summed_s + update_s;
+  cost.gathered_s = cost.updated_s + gather_s;
+  cost.step_s = cost.gathered_s + device.step_s;
   return cost;
 }
 

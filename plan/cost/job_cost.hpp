@@ -20,7 +20,8 @@ struct JobCost {
   double passes_s = 0.0;              ///< from the beginning of the step to the end of all passes
   double summed_s = 0.0;              ///< until all gradients are summed
   double updated_s = 0.0;             ///< until all parameters are updated
-  double step_s = 0.0;                ///< until they are everywhere
+  double gathered_s = 0.0;            ///< until they are everywhere
+  double step_s = 0.0;                ///< with what every step takes besides
 };
 
 /// Returns the passes of every stage in a unit of the most work.

@@ -127,7 +127,8 @@ DeviceModel DeviceModelOf(const DeviceSpecification& device, const RunConfig& ru
           .topology = {
               .devices_per_node = device.devices_per_node,
               .inside = {.latency_s = kInsideS, .bytes_per_s = device.inside_gb_per_s * 1e9},
-              .between = {.latency_s = kBetweenS, .bytes_per_s = device.between_gb_per_s * 1e9}}};
+              .between = {.latency_s = kBetweenS, .bytes_per_s = device.between_gb_per_s * 1e9},
+              .rails = 1.0}};  // each device has an adapter, and those of a node send together
 }
 
 }  // namespace troupe

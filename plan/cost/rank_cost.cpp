@@ -143,38 +143,39 @@ void RankCost::AddElements(const ElementWork& elements) {
 
 void RankCost::AddExperts(const ExpertWork& experts) {
   const Layout& layout = share_.layout;
-  const auto group = static_cast<double>(layout.expert_group());
-  // A rank routes its own rows, which are cut over tp here whatever the others are, and computes as
-  // many as it sends, once for each rank along etp, if all experts are chosen equally often.
-  const double sent =
-      Divided(experts.rows * experts.per_token, share_.cp) / static_cast<double>(layout.tp);
-  const double computed = sent * layout.etp;
-  const double here = std::max(1.0, Divided(experts.count, layout.ep));
-  const Product each{computed / here, Divided(experts.hidden, layout.etp),
-                     static_cast<double>(experts.width)};
-  for (int expert = 0; expert < static_cast<int>(here); ++expert) {
-    AddProducts({each.m, 2.0 * each.n, each.k}, backs());
-    AddProducts({each.m, each.k, each.n}, backs());
+  const auto width = static_cast<double>(experts.width);
+  // A rank routes its own rows, and computes as many as it sends, once for each rank along etp, if all
+  // experts are chosen equally often.
+  const double routed = Divided(experts.rows, share_.cp) / static_cast<double>(layout.tp);
+  AddProducts({routed, static_cast<double>(experts.count), width}, backs());
+  const double computed = routed * static_cast<double>(experts.per_token) * layout.etp;
+  const auto here = std::max<std::int64_t>(1, experts.count / layout.ep);
+  const double rows = computed / static_cast<double>(here);
+  const double hidden = Divided(experts.hidden, layout.etp);
+  const auto act = [&](double times, const OperationRates& rates) {
+    return times * computed * hidden * rates.element_s;
+  };
+  for (std::int64_t expert = 0; expert < here; ++expert) {
+    AddProducts({rows, 2.0 * hidden, width}, backs());
   }
-  const auto act = [&](double times, const OperationRates& rates, Breakdown& to) {
-    to[Spent::kElements] += times * computed * each.n * rates.element_s;
-  };
-  act(3.0, rates_.forward, cost_.forward);
-  if (backs()) act(5.0, rates_.backward, cost_.inputs);
-  if (group <= 1.0) return;
-  const double bytes = computed * static_cast<double>(experts.width) * share_.element_bytes;
-  // There and back.
-  const auto exchange = [&](Breakdown& to) {
-    for (int way = 0; way < 2; ++way) {
-      AddRing(bytes, layout.expert_group(), 1, false, Spent::kExperts, to);
-    }
-  };
-  Breakdown forward;
-  exchange(forward);
-  cost_.forward += forward;
-  if (!backs()) return;
-  exchange(cost_.inputs);
-  if (Again()) cost_.inputs[Spent::kRecompute] += forward.total();
+  cost_.forward[Spent::kElements] += act(3.0, rates_.forward);
+  if (backs()) cost_.inputs[Spent::kElements] += act(5.0, rates_.backward);
+  if (Again()) cost_.inputs[Spent::kRecompute] += act(3.0, rates_.forward);
+
+  // What follows is behind the rows that mlp.up computes again.
+  Enter(LayerPart::kMlp);
+  for (std::int64_t expert = 0; expert < here; ++expert) {
+    AddProducts({rows, width, hidden}, backs());
+  }
+  Breakdown exchange;
+  for (int way = 0; way < 2; ++way) {  // there and back
+    AddRing(computed * width * share_.element_bytes, layout.expert_group(), 1, false,
+            Spent::kExperts, exchange);
+  }
+  cost_.forward += exchange;
+  if (backs()) cost_.inputs += exchange;
+  if (Again()) cost_.inputs[Spent::kRecompute] += exchange.total();
+  Enter(LayerPart::kMlpUp);
 }
 
 }  // namespace troupe

@@ -61,35 +61,45 @@ PassCost CostOfStage(const Config& config, const DeviceModel& device, const std:
   return cost;
 }
 
-UpdateCost CostOfUpdate(const Config& config, const DeviceModel& device, const std::string& module,
-                        int pp, double last_backward_s) {
-  const ModuleConfig& own = FindModule(config, module);
+UpdateCost CostOfUpdate(const Config& config, const DeviceModel& device, const Layout& layout,
+                        const StateSharding& sharding, const UpdateWork& work) {
   UpdateCost cost;
-  if (!own.model->computes() || !StageTrains(config, module, pp)) return cost;
-  const Layout& layout = own.layout;
-  const ShardAddress shard{.module = module, .pp = pp, .tp = layout.tp - 1};
-  const StateShardings shardings = ShardingsOf(config, own);
-  const FlatLayout flat(StageParameters(config, module, pp), shard, layout, shardings);
-  cost.update_s = static_cast<double>(flat.num_own()) * device.update_parameter_s;
-
+  if (work.trained <= 0.0) return cost;
+  cost.update_s = work.own * device.update_parameter_s;
   const int holders = layout.num_holders();
-  const int shards = shardings.others.shards;
-  const double bytes = static_cast<double>(flat.num_trained()) * StateBytes(config);
+  const int shards = sharding.shards;
+  const double bytes = work.trained * StateBytes(config);
   const LinkRate link = device.topology.LinkOf(holders, layout.tp);
-  // A rank sums its part of what an instance has, then that part over instances. Without a sharded
-  // state every replica needs all sums.
-  const double sums = RingTime(link, bytes, holders) + bytes * device.sum_byte_s * (holders > 1);
-  const double rest = shards < holders ? RingTime(link, bytes / shards, holders / shards) : 0.0;
-  cost.reduce_s = sums + rest;
+  if (holders > 1) {
+    // A rank sums its part of what all have. Where the state is not sharded over all, it gathers the
+    // sums, or the parameters that an instance shards.
+    const double part_s = RingTime(link, bytes, holders);
+    cost.reduce_s = part_s + bytes * device.sum_byte_s;
+    if (shards < holders) cost.reduce_s += RingTime(link, bytes / shards, holders / shards);
+  }
   if (shards > 1) {
     cost.gather_s = device.exposed.gradients *
                     RingTime(link, bytes * RowBytes(config) / StateBytes(config), shards);
   }
-  const auto layers = static_cast<double>(PlaceOf(own, pp).layers.size());
-  const double hides = layers > 0.0 ? last_backward_s * (layers - 1.0) / layers : 0.0;
+  const auto layers = static_cast<double>(work.layers);
+  const double hides = layers > 0.0 ? work.last_backward_s * (layers - 1.0) / layers : 0.0;
   cost.exposed_s =
       device.exposed.gradients * std::max(cost.reduce_s / (layers + 1.0), cost.reduce_s - hides);
   return cost;
+}
+
+UpdateCost CostOfUpdate(const Config& config, const DeviceModel& device, const std::string& module,
+                        int pp, double last_backward_s) {
+  const ModuleConfig& own = FindModule(config, module);
+  if (!own.model->computes() || !StageTrains(config, module, pp)) return {};
+  const ShardAddress shard{.module = module, .pp = pp, .tp = own.layout.tp - 1};
+  const StateShardings shardings = ShardingsOf(config, own);
+  const FlatLayout flat(StageParameters(config, module, pp), shard, own.layout, shardings);
+  return CostOfUpdate(config, device, own.layout, shardings.others,
+                      {.trained = static_cast<double>(flat.num_trained()),
+                       .own = static_cast<double>(flat.num_own()),
+                       .layers = PlaceOf(own, pp).layers.size(),
+                       .last_backward_s = last_backward_s});
 }
 
 }  // namespace troupe

@@ -8,6 +8,7 @@
 #include "plan/cost/breakdown.hpp"
 #include "plan/cost/device.hpp"
 #include "plan/cost/rank_cost.hpp"
+#include "plan/optimizer_settings.hpp"
 #include "plan/stage_parts.hpp"
 
 namespace troupe {
@@ -32,6 +33,16 @@ struct UpdateCost {
   double update_s = 0.0;   ///< the optimizer
   double gather_s = 0.0;   ///< updated parameters gathered from replicas
 };
+
+/// What a rank has to sum and to update.
+struct UpdateWork {
+  double trained = 0.0;          ///< parameters
+  double own = 0.0;              ///< those of them whose moments the rank holds
+  std::int64_t layers = 0;       ///< of the stage
+  double last_backward_s = 0.0;  ///< during which the sums of layers that it has left are under way
+};
+UpdateCost CostOfUpdate(const Config& config, const DeviceModel& device, const Layout& layout,
+                        const StateSharding& sharding, const UpdateWork& work);
 
 /// `last_backward_s`: the time of the stage's last backward, during which the sums of the layers that
 /// it has left are under way.

@@ -21,6 +21,7 @@ struct Sums {
   double first_s = 0.0;
   double period_s = 0.0;
   double fixed_s = 0.0;
+  double after_s = 0.0;
 
   void Add(const RunOption& option, bool chain) {
     ranks += option.ranks;
@@ -28,18 +29,20 @@ struct Sums {
     first_s = chain ? first_s + option.first_s : std::max(first_s, option.first_s);
     period_s = std::max(period_s, option.period_s);
     fixed_s += option.fixed_s;
+    after_s = std::max(after_s, option.after_s);
   }
 };
 
 double TimeOf(const SinkOption& sink, const Sums& sums) {
   return sink.own.fixed_s + sums.fixed_s + sink.own.first_s + sums.first_s +
-         static_cast<double>(sink.units - 1) * std::max(sink.own.period_s, sums.period_s);
+         static_cast<double>(sink.units - 1) * std::max(sink.own.period_s, sums.period_s) +
+         std::max(sink.own.after_s, sums.after_s);
 }
 
 /// Whether every field of `a` is at most that of `b`.
 bool AtMost(const RunOption& a, const RunOption& b) {
   return a.ranks <= b.ranks && a.memory_bytes <= b.memory_bytes && a.first_s <= b.first_s &&
-         a.period_s <= b.period_s && a.fixed_s <= b.fixed_s;
+         a.period_s <= b.period_s && a.fixed_s <= b.fixed_s && a.after_s <= b.after_s;
 }
 
 /// The options of a module by ascending ranks, without those that another one beats or equals.
@@ -51,8 +54,8 @@ class Front {
     std::ranges::stable_sort(order, [&](std::size_t a, std::size_t b) {
       const RunOption& x = options[a];
       const RunOption& y = options[b];
-      return std::tuple(x.ranks, x.period_s, x.first_s, x.fixed_s, x.memory_bytes) <
-             std::tuple(y.ranks, y.period_s, y.first_s, y.fixed_s, y.memory_bytes);
+      return std::tuple(x.ranks, x.period_s, x.first_s, x.fixed_s, x.after_s, x.memory_bytes) <
+             std::tuple(y.ranks, y.period_s, y.first_s, y.fixed_s, y.after_s, y.memory_bytes);
     });
     for (const std::size_t index : order) {
       const RunOption& option = options[index];
@@ -61,6 +64,7 @@ class Front {
       least.first_s = std::min(least.first_s, option.first_s);
       least.period_s = std::min(least.period_s, option.period_s);
       least.fixed_s = std::min(least.fixed_s, option.fixed_s);
+      least.after_s = std::min(least.after_s, option.after_s);
       least.memory_bytes = std::min(least.memory_bytes, option.memory_bytes);
       kept_.push_back(index);
       least_.push_back(least);
@@ -85,7 +89,8 @@ class Front {
     const RunOption& least = least_.back();
     // What is less than all in some field is beaten by none.
     if (option.first_s < least.first_s || option.period_s < least.period_s ||
-        option.fixed_s < least.fixed_s || option.memory_bytes < least.memory_bytes) {
+        option.fixed_s < least.fixed_s || option.after_s < least.after_s ||
+        option.memory_bytes < least.memory_bytes) {
       return false;
     }
     return std::any_of(kept_.rbegin(), kept_.rend(),

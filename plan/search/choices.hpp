@@ -4,9 +4,9 @@
 // The sink's option (the language model's layout, its schedule, its microbatches) is chosen first. The
 // other modules have options that depend on it. A step takes
 //
-//   fixed + first + (units - 1) * period
+//   fixed + first + (units - 1) * period + after
 //
-// where `fixed` and, if the modules are a chain, `first` are sums over all modules, and `period` is that
+// where `after` is that of the module that takes longest, `fixed` and, if the modules are a chain, `first` are sums over all modules, and `period` is that
 // of the slowest module: a pipeline emits a unit in the time of its slowest stage. Modules that feed the
 // sink side by side count with the slowest one's `first`.
 #pragma once
@@ -26,6 +26,7 @@ struct RunOption {
   double first_s = 0.0;       ///< from the beginning of the first unit to its end, all passes
   double period_s = 0.0;      ///< between two units
   double fixed_s = 0.0;       ///< once in a step
+  double after_s = 0.0;       ///< behind the last unit, while other modules do the same
 };
 
 /// One way to run the sink.

@@ -1,5 +1,7 @@
 #include "plan/search/module_table.hpp"
 
+#include <numeric>
+
 #include "plan/cost/rank_cost.hpp"
 #include "plan/cost/stage_cost.hpp"
 #include "plan/layer_split.hpp"
@@ -80,9 +82,12 @@ void ModuleTable::AddCosts(const Config& config, const ModuleConfig& own, std::i
 
 void ModuleTable::AddParameters(const Config& config, const ModuleConfig& own) {
   const Coordinates at{.tp = own.layout.tp - 1};
+  // As many replicas as experts need: how many there are does not matter to a slice.
+  Layout layout = own.layout;
+  layout.dp = layout.expert_group() / std::gcd(layout.expert_group(), layout.tp * layout.cp);
   bool before = true;
   for (const ParameterSpec& spec : StageParameters(config, own.name, 0)) {
-    const auto slice = SliceOf(spec, own.layout, at);
+    const auto slice = SliceOf(spec, layout, at);
     if (!slice) continue;
     const auto elements = static_cast<double>(NumElements(slice->shape));
     HeldElements held;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "plan/cost/account.hpp"
 #include "plan/memory.hpp"
 #include "plan/model_flops.hpp"
 #include "plan/process_plan.hpp"
@@ -24,12 +25,10 @@ double SendingOf(const JobPlan& plan, const JobCost& cost) {
   double all_s = 0.0;
   double sending_s = 0.0;
   for (const StagePlan& stage : plan.stages()) {
-    const PassCost& pass = cost.stages[At(stage.stage)];
-    const double passes = static_cast<double>(cost.passes.stages[At(stage.stage)].size()) *
-                          static_cast<double>(plan.AllRanksOf(stage).size());
-    all_s += passes * (pass.forward.total() + pass.backward_s());
-    sending_s += passes * (pass.forward.communication() + pass.inputs.communication() +
-                           pass.weights.communication());
+    const Breakdown passes = PassesOf(plan, cost, stage.stage);
+    const auto ranks = static_cast<double>(plan.AllRanksOf(stage).size());
+    all_s += ranks * passes.total();
+    sending_s += ranks * passes.communication();
   }
   return all_s > 0.0 ? sending_s / all_s : 0.0;
 }
@@ -57,13 +56,17 @@ Plan PlanOf(const Config& config, const PlannedJob& job, const DeviceModel& devi
 
 std::vector<Plan> BestPlans(const SearchSpace& space, const Config& config,
                             const DeviceModel& device, std::size_t most) {
-  std::vector<PlannedJob> jobs = space.Best(kHandedOver);
-  if (jobs.size() > kMostSimulated) jobs.resize(kMostSimulated);
   std::vector<Plan> plans;
-  for (const PlannedJob& job : jobs) {
-    Plan plan = PlanOf(config, job, device);
-    if (device.memory_bytes > 0.0 && plan.bytes > device.memory_bytes) continue;
-    plans.push_back(std::move(plan));
+  // The search knows memory a little less well than the estimate: if nothing fits, slower ones may.
+  for (const double within : {kHandedOver, 1.5, 10.0}) {
+    std::vector<PlannedJob> jobs = space.Best(within);
+    if (jobs.size() > kMostSimulated) jobs.resize(kMostSimulated);
+    for (const PlannedJob& job : jobs) {
+      Plan plan = PlanOf(config, job, device);
+      if (device.memory_bytes > 0.0 && plan.bytes > device.memory_bytes) continue;
+      plans.push_back(std::move(plan));
+    }
+    if (!plans.empty()) break;
   }
   std::ranges::stable_sort(plans, {}, [](const Plan& plan) { return plan.cost.step_s; });
   if (plans.size() > most)

@@ -64,14 +64,13 @@ std::string RanksValue(const std::vector<int>& ranks) {
                            : "\"" + first + "-" + std::to_string(ranks.back()) + "\"";
 }
 
-/// Gives every node as many ranks, if that is possible, or one node all.
-void DivideRanks(ClusterConfig& cluster) {
-  const auto nodes = static_cast<int>(cluster.nodes.size());
-  if (nodes == 0) return;
-  if (cluster.ranks % nodes != 0) cluster.nodes.resize(1);
-  for (ClusterNode& node : cluster.nodes) {
-    node.devices = cluster.ranks / static_cast<int>(cluster.nodes.size());
+/// The nodes that the loader makes of a number of nodes.
+std::vector<ClusterNode> NodesOf(const PlannedJob& job) {
+  std::vector<ClusterNode> nodes;
+  for (int i = 0; i < job.nodes; ++i) {
+    nodes.push_back({"n" + std::to_string(i), "", job.ranks / job.nodes});
   }
+  return nodes;
 }
 
 /// Microbatches under way that no edge may hold back.
@@ -111,7 +110,8 @@ Config Applied(Config config, const PlannedJob& job) {
     if (apart) next += module.layout.num_ranks();
   }
   config.cluster.ranks = next;
-  DivideRanks(config.cluster);
+  config.cluster.nodes = NodesOf(job);
+  config.cluster.ranks_per_gpu = 1;
   config.schedule.kind = job.sink.kind;
   config.schedule.chunks = job.sink.chunks > 1 ? job.sink.chunks : 0;
   config.schedule.micro_batch_size = job.sink.micro_batch_size;
@@ -125,11 +125,12 @@ Config Applied(Config config, const PlannedJob& job) {
 std::vector<std::string> SettingsOf(const Config& config, const PlannedJob& job) {
   const Config applied = Applied(config, job);
   std::vector<std::string> settings = {"cluster.ranks=" + std::to_string(applied.cluster.ranks)};
-  if (config.cluster.nodes.size() > 1) {
-    const auto nodes = static_cast<int>(config.cluster.nodes.size());
-    settings.push_back("cluster.nodes=" +
-                       std::to_string(applied.cluster.ranks % nodes == 0 ? nodes : 1));
+  if (job.nodes != 1 || config.cluster.nodes.size() > 1 ||
+      config.cluster.nodes.front().name != applied.cluster.nodes.front().name ||
+      !config.cluster.nodes.front().address.empty()) {
+    settings.push_back("cluster.nodes=" + std::to_string(job.nodes));
   }
+  if (config.cluster.ranks_per_gpu != 1) settings.emplace_back("cluster.ranks_per_gpu=1");
   for (const ModuleConfig& module : applied.modules) {
     const std::string key = "modules." + module.name + ".";
     const ModuleConfig& before = FindModule(config, module.name);
@@ -138,6 +139,9 @@ std::vector<std::string> SettingsOf(const Config& config, const PlannedJob& job)
     } else {
       settings.push_back(key + "ranks=" + RanksValue(module.ranks));
       settings.push_back(key + "layout=" + LayoutValue(module.layout));
+    }
+    if (module.axis_order != before.axis_order) {
+      settings.push_back(key + R"(axis_order=["tp", "cp", "dp", "pp"])");
     }
     if (module.recompute != before.recompute) {
       settings.push_back(key + "recompute=" + RecomputeValue(module.recompute));

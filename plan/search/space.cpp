@@ -5,7 +5,6 @@
 #include <map>
 #include <numeric>
 #include <optional>
-#include <set>
 #include <tuple>
 #include <utility>
 
@@ -13,6 +12,8 @@
 #include "plan/layer_split.hpp"
 #include "plan/search/module_table.hpp"
 #include "plan/stage_parts.hpp"
+#include "plan/unit_samples.hpp"
+#include "schedule/schedule.hpp"
 
 namespace troupe {
 namespace {
@@ -55,7 +56,7 @@ std::vector<int> StageCounts(std::int64_t layers, std::int64_t most) {
 struct Pipeline {
   double first_s = 0.0;   ///< of the first microbatch
   double period_s = 0.0;  ///< between microbatches
-  double update_s = 0.0;  ///< gradients summed, as far as not hidden, and the update
+  double update_s = 0.0;  ///< what follows the last unit: CostOfUpdate of a rank's stages
   double bytes = 0.0;     ///< of the rank that holds most
 };
 
@@ -63,30 +64,39 @@ struct Pipeline {
 struct StageSums {
   double pass_s = 0.0;
   double split_s = 0.0;  ///< its passes less twice the weights
-  double hides_s = 0.0;  ///< of sums of gradients, behind its last backward
+  double backward_s = 0.0;
   double kept_bytes = 0.0;
   HeldElements held;
+  std::int64_t layers = 0;
 };
 
-StageSums SumsOf(const TablePart& stage, double row_bytes) {
+StageSums SumsOf(const TablePart& stage, std::int64_t layers, double row_bytes) {
   const double weights_s = stage.cost.weights.total();
   const double pass_s = stage.cost.forward.total() + stage.cost.backward_s();
-  return {pass_s, pass_s - 2.0 * weights_s, 0.5 * stage.cost.backward_s(), stage.kept * row_bytes,
-          stage.held};
+  return {
+      pass_s, pass_s - 2.0 * weights_s, stage.cost.backward_s(), stage.kept * row_bytes, stage.held,
+      layers};
 }
 
-std::vector<StageSums> SumsOf(const std::vector<TablePart>& stages, double row_bytes) {
+std::vector<StageSums> SumsOf(const ModuleTable& table, const std::vector<std::int64_t>& sizes,
+                              double row_bytes) {
   std::vector<StageSums> sums;
-  sums.reserve(stages.size());
-  for (const TablePart& stage : stages) sums.push_back(SumsOf(stage, row_bytes));
+  sums.reserve(sizes.size());
+  for (const TablePart& stage : table.Stages(sizes)) {
+    sums.push_back(SumsOf(stage, sizes[sums.size()], row_bytes));
+  }
   return sums;
 }
 
 /// What a unit takes and keeps that is `weight` of the way from one to the other.
 StageSums Between(const StageSums& one, const StageSums& two, double weight) {
   const auto mix = [weight](double a, double b) { return a + weight * (b - a); };
-  return {mix(one.pass_s, two.pass_s), mix(one.split_s, two.split_s), mix(one.hides_s, two.hides_s),
-          mix(one.kept_bytes, two.kept_bytes), one.held};
+  return {mix(one.pass_s, two.pass_s),
+          mix(one.split_s, two.split_s),
+          mix(one.backward_s, two.backward_s),
+          mix(one.kept_bytes, two.kept_bytes),
+          one.held,
+          one.layers};
 }
 
 }  // namespace
@@ -108,6 +118,11 @@ struct SearchSpace::Parts {
       if (edge.to == sink) continue;
       throw LayoutError("edge " + edge.from + ">" + edge.to +
                         ": a plan is made for modules that feed \"" + sink + "\" directly");
+    }
+    constexpr std::size_t kMostEncoders = 8;
+    if (encoders.size() > kMostEncoders) {
+      throw LayoutError("a plan is made for at most 8 encoders, got " +
+                        std::to_string(encoders.size()));
     }
     most_bytes = device.memory_bytes > 0.0 ? device.memory_bytes * (1.0 - limits.reserve)
                                            : std::numeric_limits<double>::infinity();
@@ -137,42 +152,67 @@ struct SearchSpace::Parts {
     return with;
   }
 
+  /// The time of the slowest hop between stages, for a unit of `samples` on a replica.
+  double HopOf(const Config& with, const ModuleConfig& module, std::int64_t samples) const {
+    const Layout& layout = module.layout;
+    if (layout.pp == 1) return 0.0;
+    const auto text = module.model->text();
+    const std::int64_t rows =
+        samples *
+        (text ? text->context : MostItemsOfSample(with, module) * module.model->rows_per_item());
+    const double parts = layout.cp * (layout.cuts_rows() ? layout.tp : 1.0);
+    const Topology& topology = device.topology;
+    const bool inside = layout.num_ranks() <= topology.devices_per_node;
+    return (inside ? topology.inside : topology.between)
+        .TimeOf(RowBytes(with) * Product(rows, module.model->row_width()) / parts);
+  }
+
+  /// A unit has `samples` on a replica. `more`: units that a stage keeps besides those between it and the end of its own pipeline.
   Pipeline PipelineOf(const std::vector<StageSums>& stages, const ModuleConfig& module,
-                      const Config& with, ScheduleKind kind, int chunks, std::int64_t units) {
+                      const Config& with, ScheduleKind kind, std::int64_t samples,
+                      std::int64_t units, std::int64_t more = 0) {
     const Layout& layout = module.layout;
     const auto ranks = static_cast<std::size_t>(layout.pp);
     const StateShardings shardings = ShardingsOf(with, module);
     const StateWeights weights = WeightsOf(with, shardings);
-    const int holders = layout.num_holders();
-    const LinkRate& link = device.topology.LinkOf(holders, layout.tp);
     busy.assign(ranks, 0.0);
     bytes.assign(ranks, 0.0);
+    updates.assign(ranks, 0.0);
     Pipeline pipeline;
     double sum_s = 0.0;
     double split_s = 0.0;
     for (std::size_t i = 0; i < stages.size(); ++i) {
       const StageSums& stage = stages[i];
-      busy[i % ranks] += stage.pass_s;
+      const std::size_t rank = i % ranks;
+      busy[rank] += stage.pass_s;
       sum_s += stage.pass_s;
       split_s = std::max(split_s, stage.split_s);
-      const auto after = static_cast<std::int64_t>(stages.size() - i);
-      std::int64_t kept = std::min(after, units);
-      if (kind == ScheduleKind::kZbH1) kept = std::min<std::int64_t>(layout.pp, units);
-      if (kind == ScheduleKind::kInterleaved) kept = std::min<std::int64_t>(layout.pp + 1, units);
-      bytes[i % ranks] +=
-          weights.BytesOf(stage.held) + stage.kept_bytes * static_cast<double>(kept);
-      const double trained = stage.held.trained;
-      const double reduce_s = RingTime(link, trained * StateBytes(with), holders);
-      const double own = trained / shardings.others.shards;
-      pipeline.update_s = std::max(pipeline.update_s, std::max(0.0, reduce_s - stage.hides_s) +
-                                                          own * device.update_parameter_s);
+      std::int64_t kept = static_cast<std::int64_t>(stages.size() - i) + more;
+      if (kind == ScheduleKind::kZbH1) kept = layout.pp;
+      if (kind == ScheduleKind::kInterleaved) {
+        kept = KeptInterleaved(layout.pp, module.chunks, units)[i];
+      }
+      bytes[rank] += weights.BytesOf(stage.held) +
+                     stage.kept_bytes * static_cast<double>(std::min(kept, units));
+      const HeldElements& held = stage.held;
+      const UpdateCost update =
+          CostOfUpdate(with, device, layout, shardings.others,
+                       {.trained = held.trained,
+                        .own = (held.trained - held.experts) / shardings.others.shards +
+                               held.experts / shardings.experts.shards,
+                        .layers = stage.layers,
+                        .last_backward_s = stage.backward_s});
+      updates[rank] += update.exposed_s + update.update_s + update.gather_s;
     }
-    pipeline.period_s = std::ranges::max(busy);
+    pipeline.update_s = std::ranges::max(updates);
+    // Of stages that wait for each other's tensors one of two is under way, at the slowest hop.
+    const double hop_s = HopOf(with, module, samples);
+    pipeline.period_s = std::ranges::max(busy) + hop_s;
     pipeline.bytes = std::ranges::max(bytes);
-    pipeline.first_s = sum_s;
+    pipeline.first_s = sum_s + 2.0 * hop_s * static_cast<double>(stages.size() - 1);
     if (kind == ScheduleKind::kInterleaved) {
       pipeline.first_s =
-          pipeline.period_s * (1.0 + (layout.pp - 1.0) / static_cast<double>(chunks));
+          pipeline.period_s * (1.0 + (layout.pp - 1.0) / static_cast<double>(module.chunks));
     }
     if (kind == ScheduleKind::kZbH1) {
       pipeline.first_s = pipeline.period_s + (layout.pp - 1.0) * std::max(0.0, split_s);
@@ -208,7 +248,6 @@ struct SearchSpace::Parts {
     for (std::size_t i = 0; i < encoders.size(); ++i) {
       const ModuleConfig& encoder = FindModule(config, encoders[i]);
       const bool here = (inlined >> i & 1U) != 0U;
-      if (!limits.placements && here != encoder.inline_in.has_value()) return false;
       if (here && !encoder.model->AllowsTp(tp)) return false;
     }
     return true;
@@ -227,7 +266,14 @@ struct SearchSpace::Parts {
       if (like == parameters.end()) parameters.emplace(key, table);
       tables.emplace_back(std::move(with), std::move(table));
     }
-    for (const int pp : StageCounts(layers, limits.ranks)) {
+    double least_s = std::numeric_limits<double>::infinity();
+    const auto most_stages =
+        std::min<std::int64_t>(std::max<std::int64_t>(layers, 1),
+                               limits.ranks / (static_cast<std::int64_t>(divided.tp) * divided.cp));
+    for (int pp = 1; pp <= most_stages; ++pp) {
+      const double largest_s = LargestStage(tables.front(), pp);
+      if (largest_s >= least_s * (1.0 - 1e-9)) continue;
+      least_s = largest_s;
       for (const int chunks : {1, 2, 4}) {
         if (pp * chunks > layers || (chunks > 1 && pp == 1)) continue;
         for (std::size_t level = 0; level < tables.size(); ++level) {
@@ -237,13 +283,24 @@ struct SearchSpace::Parts {
             module.layout = divided;
             module.layout.pp = pp;
             module.chunks = chunks;
-            AddReplicas(with, module, SumsOf(table.Stages(SizesOf(module)), RowBytes(with)),
-                        samples, inlined, level);
+            AddReplicas(with, module, SumsOf(table, SizesOf(module), RowBytes(with)), samples,
+                        inlined, level);
           }
         }
       }
     }
-    fitting.clear();
+  }
+
+  /// The passes of the largest of `pp` stages.
+  double LargestStage(std::pair<Config, ModuleTable>& of, int pp) {
+    ModuleConfig& own = *std::ranges::find(of.first.modules, sink, &ModuleConfig::name);
+    own.layout.pp = pp;
+    own.chunks = 1;
+    double largest_s = 0.0;
+    for (const StageSums& stage : SumsOf(of.second, SizesOf(own), 1.0)) {
+      largest_s = std::max(largest_s, stage.pass_s);
+    }
+    return largest_s;
   }
 
   /// The layers of each stage. They depend on the number of stages alone.
@@ -264,25 +321,51 @@ struct SearchSpace::Parts {
     for (const std::int64_t dp : divisors->second) {
       if (dp > most) break;
       module.layout.dp = static_cast<int>(dp);
+      if (!IsLegal(with, module)) continue;
       const std::int64_t microbatches = global_batch / samples / dp;
       for (const ScheduleKind kind : KindsFor(module, microbatches)) {
-        const std::tuple key(module.layout.pp, module.chunks, dp, kind);
-        if (fitting.contains(key)) continue;  // with less recomputation
-        const Pipeline pipeline =
-            PipelineOf(stages, module, with, kind, module.chunks, microbatches);
+        const Pipeline pipeline = PipelineOf(stages, module, with, kind, samples, microbatches);
         if (pipeline.bytes > most_bytes) continue;
-        fitting.insert(key);
         points.push_back({module.layout, samples, microbatches, kind, module.chunks,
                           RecomputeLevels()[level], inlined});
         problem.sinks.push_back({.own = {.ranks = module.layout.num_ranks(),
                                          .first_s = pipeline.first_s,
                                          .period_s = pipeline.period_s,
-                                         .fixed_s = pipeline.update_s + device.step_s},
+                                         .fixed_s = device.step_s,
+                                         .after_s = pipeline.update_s},
                                  .units = microbatches,
                                  .free_bytes = most_bytes - pipeline.bytes,
                                  .group = points.size() - 1});
       }
     }
+  }
+
+  /// The most units that each stage of an interleaved pipeline keeps at one time.
+  const std::vector<std::int64_t>& KeptInterleaved(int pp, int chunks, std::int64_t units) {
+    // Further units repeat what these do.
+    const std::int64_t enough = std::min<std::int64_t>(units, std::int64_t{4} * pp);
+    auto [found, is_new] = kept_interleaved.try_emplace({pp, chunks, enough});
+    if (!is_new) return found->second;
+    std::vector<std::int64_t> kept(static_cast<std::size_t>(pp) * static_cast<std::size_t>(chunks));
+    found->second.resize(kept.size());
+    for (const DeviceOrder& order : InterleavedOrders(pp, chunks, enough)) {
+      for (const StagePass& at : order) {
+        const auto stage = static_cast<std::size_t>(at.stage);
+        kept[stage] += at.pass.kind == PassKind::kForward ? 1 : -1;
+        found->second[stage] = std::max(found->second[stage], kept[stage]);
+      }
+    }
+    return found->second;
+  }
+
+  /// Whether the ranks of a stage can be divided among experts and optimizer instances.
+  static bool IsLegal(const Config& with, const ModuleConfig& module) {
+    const Layout& layout = module.layout;
+    if (!WhyNoExperts(layout).empty() || layout.stage_ranks() % layout.expert_group() != 0) {
+      return false;
+    }
+    const std::int64_t instances = module.optimizer.instances.value_or(with.optimizer.instances);
+    return layout.num_holders() % instances == 0;
   }
 
   static std::vector<ScheduleKind> KindsFor(const ModuleConfig& module, std::int64_t microbatches) {
@@ -318,7 +401,7 @@ struct SearchSpace::Parts {
 
   /// The pipeline of an encoder whose replicas have `samples` of each of `units` units.
   Pipeline EncoderPipeline(std::size_t encoder, const Layout& layout, std::size_t level,
-                           std::int64_t samples, std::int64_t units, std::int64_t kept) {
+                           std::int64_t samples, std::int64_t units, std::int64_t more) {
     EncoderTables& tables = TablesOf(encoder, layout.tp, level);
     const auto own = std::ranges::find(tables.with.modules, encoders[encoder], &ModuleConfig::name);
     own->layout = layout;
@@ -327,17 +410,16 @@ struct SearchSpace::Parts {
       const std::vector<std::int64_t>& sizes = SizesOf(*own);
       const double row_bytes = RowBytes(tables.with);
       cut = tables.cut
-                .emplace(layout.pp, std::pair(SumsOf(tables.one.Stages(sizes), row_bytes),
-                                              SumsOf(tables.two.Stages(sizes), row_bytes)))
+                .emplace(layout.pp, std::pair(SumsOf(tables.one, sizes, row_bytes),
+                                              SumsOf(tables.two, sizes, row_bytes)))
                 .first;
     }
     std::vector<StageSums> stages;
     for (std::size_t i = 0; i < cut->second.first.size(); ++i) {
       stages.push_back(
           Between(cut->second.first[i], cut->second.second[i], static_cast<double>(samples - 1)));
-      stages.back().kept_bytes *= static_cast<double>(kept);
     }
-    return PipelineOf(stages, *own, tables.with, ScheduleKind::k1F1B, 1, units);
+    return PipelineOf(stages, *own, tables.with, ScheduleKind::k1F1B, samples, units, more);
   }
 
   /// The options of every encoder beside a sink.
@@ -363,6 +445,12 @@ struct SearchSpace::Parts {
     return options;
   }
 
+  bool IsLegalEncoder(std::size_t encoder, const Layout& layout) const {
+    ModuleConfig module = FindModule(config, encoders[encoder]);
+    module.layout = layout;
+    return IsLegal(config, module);
+  }
+
   /// An encoder that encodes the whole step before the sink's pipeline, and runs backward behind it.
   void AddColocated(const SinkPoint& point, std::size_t encoder, int tp,
                     std::vector<RunOption>& list, std::vector<EncoderPoint>& its_points) {
@@ -371,9 +459,10 @@ struct SearchSpace::Parts {
     Layout layout;
     layout.tp = tp;
     layout.dp = ranks / tp;
+    if (!IsLegalEncoder(encoder, layout)) return;
     const std::int64_t samples = (global_batch + layout.dp - 1) / layout.dp;
     for (std::size_t level = 0; level < RecomputeLevels().size(); ++level) {
-      const Pipeline pipeline = EncoderPipeline(encoder, layout, level, samples, 1, 1);
+      const Pipeline pipeline = EncoderPipeline(encoder, layout, level, samples, 1, 0);
       list.push_back({.ranks = 0,
                       .memory_bytes = pipeline.bytes,
                       .fixed_s = pipeline.first_s + pipeline.update_s});
@@ -397,19 +486,28 @@ struct SearchSpace::Parts {
         layout.tp = tp;
         layout.pp = pp;
         layout.dp = static_cast<int>(dp);
+        if (!IsLegalEncoder(encoder, layout)) continue;
         for (std::size_t level = 0; level < RecomputeLevels().size(); ++level) {
-          const std::int64_t kept = std::min(in_flight + 1, point.microbatches);
           const Pipeline pipeline =
-              EncoderPipeline(encoder, layout, level, batch / dp, point.microbatches, kept);
+              EncoderPipeline(encoder, layout, level, batch / dp, point.microbatches, in_flight);
           if (pipeline.bytes > most_bytes) continue;
           list.push_back({.ranks = layout.num_ranks(),
-                          .first_s = pipeline.first_s + pipeline.update_s,
-                          .period_s = pipeline.period_s});
+                          .first_s = pipeline.first_s,
+                          .period_s = pipeline.period_s,
+                          .after_s = pipeline.update_s});
           its_points.push_back({Placement::kDisjoint, layout, RecomputeLevels()[level]});
           break;
         }
       }
     }
+  }
+
+  /// The fewest nodes with as many ranks each.
+  int NodesFor(int ranks) const {
+    const int most = device.topology.devices_per_node;
+    int nodes = (ranks + most - 1) / most;
+    while (ranks % nodes != 0) ++nodes;
+    return nodes;
   }
 
   Config config;
@@ -422,12 +520,12 @@ struct SearchSpace::Parts {
   std::map<std::int64_t, std::vector<std::int64_t>> batch_divisors;  ///< by samples of a replica
   std::vector<double> busy;       ///< of PipelineOf, by rank of a pipeline
   std::vector<double> bytes;      ///< likewise
+  std::vector<double> updates;    ///< likewise
   std::vector<SinkPoint> points;  ///< by sink of the problem
   ChoiceProblem problem;
-  /// Ways to cut the layers in hand that fit.
-  std::set<std::tuple<int, int, std::int64_t, ScheduleKind>> fitting;
   std::map<std::tuple<std::size_t, int, std::size_t>, EncoderTables> encoder_tables;
   std::map<std::pair<std::string, int>, std::vector<std::int64_t>> splits;
+  std::map<std::tuple<int, int, std::int64_t>, std::vector<std::int64_t>> kept_interleaved;
   std::map<std::tuple<int, int, unsigned>, ModuleTable> parameters;  ///< of the sink
   std::map<std::size_t, std::vector<std::vector<EncoderPoint>>> encoder_points;
 };
@@ -449,7 +547,11 @@ std::vector<PlannedJob> SearchSpace::Best(double within) const {
   std::vector<PlannedJob> jobs;
   parts_->encoder_points.clear();
   for (const Choice& choice : BestChoices(parts_->problem, within, 1.001)) {
-    PlannedJob job{parts_->points[choice.sink], {}, choice.ranks, choice.step_s};
+    PlannedJob job{parts_->points[choice.sink],
+                   {},
+                   choice.ranks,
+                   parts_->NodesFor(choice.ranks),
+                   choice.step_s};
     const auto& points = parts_->encoder_points.at(choice.sink);
     for (std::size_t i = 0; i < choice.options.size(); ++i) {
       job.encoders.push_back(points[i][choice.options[i]]);

@@ -2,17 +2,20 @@
 // problem for plan/search/choices.
 //
 // What is tried:
-//   language model   tp up to a node; cp; pp, where more stages make the largest one smaller; dp that
-//                    divides the global batch; 1f1b, zb-h1 and interleaved with 2 or 4 stages per rank
-//   microbatches     of 1, 2, 4, ... samples per replica
-//   encoders         inline in the language model, colocated with it, or on ranks of their own
-// and for each of these the cheapest recomputation with which it fits.
+//   language model   tp 1, 2, 4, ... up to a node; cp likewise, with at least 256 tokens for a rank; pp,
+//                    where more stages make the largest one smaller; dp that divides the global batch;
+//                    1f1b, zb-h1 and interleaved with 2 or 4 stages per rank; ep and etp as configured
+//   microbatches     of 1, 2, 4, ... 64 samples per replica
+//   encoders         inline in the language model; colocated with it, for a step at once; or on ranks of
+//                    their own, with pp up to 8
+// each with no recomputation, "mlp.up", "attention" with it, or "full"; inline encoders as configured.
 //
 // The closed form, for stages whose passes of a microbatch take t_i, p of them, m microbatches:
 //   1f1b         sum(t) + (m - 1) max(t)
 //   interleaved  the same with ranks in place of stages, which fill in 1 / chunks of the time
-//   zb-h1        max(t) m, and per further stage the forward and the backward less twice the weights
-// The step then sums gradients, as far as the last backward does not hide it, and updates.
+//   zb-h1        m max(t) + (p - 1) (t less twice the weights)
+// A pipeline over several ranks adds the time of a tensor to the next stage to each microbatch, and both
+// ways to the first. What follows the passes is CostOfUpdate.
 #pragma once
 
 #include <cstdint>
@@ -46,9 +49,8 @@ struct EncoderPoint {
 
 /// Limits of the search.
 struct SearchLimits {
-  int ranks = 1;           ///< devices that there are
-  double reserve = 0.06;   ///< share of a device's memory that stays free
-  bool placements = true;  ///< else every encoder stays as it is configured
+  int ranks = 1;          ///< devices that there are
+  double reserve = 0.06;  ///< share of a device's memory that stays free
 };
 
 /// One choice, with what it takes by the closed form.
@@ -56,6 +58,7 @@ struct PlannedJob {
   SinkPoint sink;
   std::vector<EncoderPoint> encoders;  ///< in the order of the file
   int ranks = 0;
+  int nodes = 1;  ///< with as many ranks each
   double step_s = 0.0;
 };
 

@@ -34,6 +34,30 @@ TEST_CASE("plan prints plans from the fastest on, and writes files that check ac
   }
 }
 
+TEST_CASE("files of plans have what --set said, and replace no other file", "[cli]") {
+  const ScratchFolder folder;
+  const std::string out = folder / "plans";
+  const std::vector<std::string> plan = {"plan",     kPlanned,
+                                         "--device", "h100-80g",
+                                         "--top",    "1",
+                                         "--set",    "modules.language.layers=6",
+                                         "--set",    "edges.vision.language.through.hidden=96",
+                                         "--out",    out};
+  REQUIRE(RunTroupe(plan).exit_code == 0);
+  const std::string file = out + "/plan1.toml";
+  const Outcome explained = RunTroupe({"check", file, "--explain", "modules.language.layers"});
+  CHECK_THAT(explained.out, Contains("modules.language.layers = 6"));
+  CHECK(RunTroupe(plan).exit_code == 0);  // its own file may be replaced
+  const Outcome again =
+      RunTroupe({"plan", file, "--device", "h100-80g", "--top", "1", "--out", out});
+  CHECK(again.exit_code == 2);
+  CHECK_THAT(again.err, Contains("which the plans extend; expected another folder"));
+  std::ofstream(file) << "schema = 1\n";
+  const Outcome other = RunTroupe(plan);
+  CHECK(other.exit_code == 2);
+  CHECK_THAT(other.err, Contains("is there and was not made by troupe plan"));
+}
+
 TEST_CASE("a plan trains", "[cli]") {
   const ScratchFolder folder;
   const std::string out = folder / "plans";

@@ -49,7 +49,8 @@ ChoiceProblem RandomProblem(int seed) {
     RunOption made{.ranks = draw(8),
                    .first_s = 1.0 + draw(12),
                    .period_s = 1.0 + draw(9),
-                   .fixed_s = 1.0 * draw(6)};
+                   .fixed_s = 1.0 * draw(6),
+                   .after_s = 1.0 * draw(5)};
     if (draw(3) == 0) made = {.ranks = 0, .memory_bytes = 1.0 + draw(5), .fixed_s = 5.0 + draw(30)};
     return made;
   };

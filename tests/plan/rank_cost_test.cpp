@@ -227,19 +227,37 @@ TEST_CASE("what is recomputed takes its forward again in the backward", "[plan]"
 
 TEST_CASE("experts divide rows and weights, and send rows there and back", "[plan]") {
   const ExpertWork experts{.rows = 16, .width = 6, .hidden = 8, .per_token = 2, .count = 4};
-  const auto add = [&](WorkList& work) { work.AddExperts(experts); };
+  const auto add = [&](WorkList& work) {
+    work.Enter(LayerPart::kMlpUp);
+    work.AddExperts(experts);
+  };
+  const double router = ProductTime(16, 4, 6, true);
   const PassCost alone = CostOf(Trained({}), add);
   CHECK(alone.forward[Spent::kLinears] ==
-        4 * (ProductTime(8, 16, 6, true) + ProductTime(8, 6, 8, true)));
+        router + 4 * (ProductTime(8, 16, 6, true) + ProductTime(8, 6, 8, true)));
+  CHECK(alone.forward[Spent::kElements] == 3 * 32 * 8 * 13);
   CHECK(alone.forward[Spent::kExperts] == 0);
   // A replica has these rows; with four that share its experts it keeps one of them and gets as
   // many rows.
   const PassCost shared = CostOf(Trained({.dp = 4, .ep = 4}), add);
   CHECK(shared.forward[Spent::kLinears] ==
-        ProductTime(32, 16, 6, true) + ProductTime(32, 6, 8, true));
+        router + ProductTime(32, 16, 6, true) + ProductTime(32, 6, 8, true));
   const double there = 3 * (41 + 32 * 6 * 4 / 4 / 0.5);
   CHECK(shared.forward[Spent::kExperts] == 2 * there);
   CHECK(shared.inputs[Spent::kExperts] == 2 * there);
+  // tp divides the rows that are routed; etp each expert, which gets the rows of both its ranks.
+  const PassCost parts = CostOf(Trained({.tp = 2, .ep = 1, .etp = 2}), add);
+  CHECK(parts.forward[Spent::kLinears] ==
+        ProductTime(8, 4, 6, true) + 4 * (ProductTime(8, 8, 6, true) + ProductTime(8, 6, 4, true)));
+
+  // mlp.up computes again what leads to the inputs of the last linear layer, mlp all.
+  RankShare up = Trained({.dp = 4, .ep = 4});
+  up.recompute = {LayerPart::kMlpUp};
+  const double first = router + ProductTime(32, 16, 6, true) + 3 * 32 * 8 * 13 + 2 * 2;
+  CHECK(CostOf(up, add).inputs[Spent::kRecompute] == first);
+  up.recompute = {LayerPart::kMlp};
+  CHECK(CostOf(up, add).inputs[Spent::kRecompute] ==
+        first + ProductTime(32, 6, 8, true) + 2 + 2 * there);
 }
 
 TEST_CASE("on a device of flops alone a stage takes its operations, divided among its ranks",

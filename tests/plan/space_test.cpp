@@ -8,6 +8,7 @@
 #include "configs/loader.hpp"
 #include "plan/cost/job_cost.hpp"
 #include "plan/cost/known_devices.hpp"
+#include "plan/search/planner.hpp"
 #include "tests/plan/small_config.hpp"
 
 namespace troupe {
@@ -17,10 +18,14 @@ TEST_CASE("a planned job is a legal job whose simulation is close to its closed 
   config.run.precision = Precision::kBFloat16;
   config.schedule.micro_batch_size = 4;
   config.schedule.microbatches = 8;
+  config.optimizer.shard = GENERATE(OptimizerShard::kNone, OptimizerShard::kData);
   const int ranks = GENERATE(1, 3, 8, 12);
   INFO(ranks << " ranks");
   DeviceModel device = DeviceOfFlops(1e9);
   device.topology.devices_per_node = 8;
+  device.topology.inside.bytes_per_s = 1e9;
+  device.topology.between.bytes_per_s = 2e8;
+  device.update_parameter_s = 1e-8;
   const SearchSpace space(config, device, {.ranks = ranks});
   const auto jobs = space.Best(1.3);
   REQUIRE(!jobs.empty());
@@ -38,6 +43,37 @@ TEST_CASE("a planned job is a legal job whose simulation is close to its closed 
     CHECK(cost.step_s == Approx(job.step_s).epsilon(0.15));
     if (++compared == 60) break;
   }
+}
+
+TEST_CASE("plans fit, by the estimate of troupe check, where memory is short", "[plan]") {
+  Config config = LoadConfig("configs/vlm_7b.toml").config;
+  config.schedule.microbatches = 64;
+  DeviceSpecification small = KnownDevices().front();
+  small.memory_gb = GENERATE(12.0, 20.0, 30.0);
+  INFO(small.memory_gb << " GB");
+  const DeviceModel device = DeviceModelOf(small, config.run);
+  const SearchSpace space(config, device, {.ranks = 16});
+  const auto jobs = space.Best(1.5);
+  REQUIRE(!jobs.empty());
+  std::size_t fit = 0;
+  const std::size_t looked = std::min<std::size_t>(jobs.size(), 40);
+  for (std::size_t i = 0; i < looked; ++i) {
+    const Plan plan = PlanOf(config, jobs[i], device);
+    INFO(ToString(jobs[i].sink.layout) << " " << ToString(jobs[i].sink.kind) << " chunks "
+                                       << jobs[i].sink.chunks << " " << plan.bytes);
+    fit += plan.bytes <= device.memory_bytes ? 1U : 0U;
+    CHECK(plan.bytes <= 1.1 * device.memory_bytes);
+  }
+  CHECK(fit >= looked - looked / 10);
+}
+
+TEST_CASE("the layouts of a job with experts can divide them", "[plan]") {
+  const Config config = LoadConfig("configs/shapes_experts.toml").config;
+  const DeviceModel device = DeviceModelOf(KnownDevices().front(), config.run);
+  const SearchSpace space(config, device, {.ranks = 8});
+  const auto jobs = space.Best(2.0);
+  REQUIRE(!jobs.empty());
+  for (const PlannedJob& job : jobs) JobPlan plan(Applied(config, job));
 }
 
 namespace {
@@ -59,7 +95,11 @@ std::vector<std::string> RandomSizes(std::mt19937& random) {
           "modules.vision.frozen=" + std::string(random() % 3 == 0 ? "true" : "false"),
           "run.precision=" + std::string(random() % 2 == 0 ? "\"bfloat16\"" : "\"float32\""),
           "schedule.microbatches=" + pick({1, 4, 6, 8}),
-          "schedule.micro_batch_size=" + pick({1, 2, 3})};
+          "schedule.micro_batch_size=" + pick({1, 2, 3}),
+          "optimizer.shard=" + std::string(random() % 2 == 0 ? "\"data\"" : "\"none\""),
+          "modules.language.axis_order=" + std::string(random() % 2 == 0
+                                                           ? R"(["dp", "tp", "cp", "pp"])"
+                                                           : R"(["tp", "cp", "dp", "pp"])")};
 }
 
 }  // namespace
