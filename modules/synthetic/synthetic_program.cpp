@@ -217,7 +217,7 @@ void SyntheticProgram::SetTensors(TensorKind kind, const std::vector<TensorPiece
   OverwritePieces(ToString(shard_), Tensors(kind), pieces);
 }
 
-SyntheticSource::SyntheticSource(Config config) { TakeLayouts(config); }
+SyntheticSource::SyntheticSource(const Config& config) { TakeLayouts(config); }
 
 void SyntheticSource::TakeLayouts(const Config& config) {
   config_ = config;

@@ -98,7 +98,7 @@ class SyntheticProgram : public StageProgram {
 /// values, whatever the layout. With data.order = "balanced" samples of a step change places.
 class SyntheticSource : public InputSource {
  public:
-  explicit SyntheticSource(Config config);
+  explicit SyntheticSource(const Config& config);
   std::shared_ptr<const Inputs> Load(const std::string& module, int dp, const Round& round,
                                      std::int64_t unit) override;
   RoundCounts Count(const Round& round) override;

@@ -54,7 +54,7 @@ struct Topology {
     if (ranks == 1 || devices_per_node % (ranks * stride) == 0) return inside;
     if (rails == 0.0 || stride >= devices_per_node) return between;
     LinkRate together = between;
-    const double sharing = devices_per_node / stride;
+    const int sharing = devices_per_node / stride;
     together.bytes_per_s *= rails == 1.0 ? sharing : std::pow(sharing, rails);  // pow takes long
     together.bytes_per_s = std::min(together.bytes_per_s, inside.bytes_per_s);
     return together;

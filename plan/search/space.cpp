@@ -275,7 +275,7 @@ struct SearchSpace::Parts {
       if (largest_s >= least_s * (1.0 - 1e-9)) continue;
       least_s = largest_s;
       for (const int chunks : {1, 2, 4}) {
-        if (pp * chunks > layers || (chunks > 1 && pp == 1)) continue;
+        if (std::int64_t{pp} * chunks > layers || (chunks > 1 && pp == 1)) continue;
         for (std::size_t level = 0; level < tables.size(); ++level) {
           auto& [with, table] = tables[level];
           for (ModuleConfig& module : with.modules) {
@@ -478,10 +478,10 @@ struct SearchSpace::Parts {
     const ModuleConfig& module = FindModule(config, encoders[encoder]);
     const std::int64_t layers =
         module.model->split_layers() ? module.model->split_layers()->number : 1;
-    const std::int64_t in_flight = point.layout.pp * point.chunks;
+    const std::int64_t in_flight = std::int64_t{point.layout.pp} * point.chunks;
     for (const int pp : StageCounts(layers, std::min(left / tp, 8))) {
       for (const std::int64_t dp : DivisorsOf(batch)) {
-        if (tp * pp * dp > left) break;
+        if (std::int64_t{tp} * pp * dp > left) break;
         Layout layout;
         layout.tp = tp;
         layout.pp = pp;
