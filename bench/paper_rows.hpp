@@ -13,7 +13,7 @@
 namespace troupe::bench {
 
 /// Where the encoder runs: in the first stage of the language model (H), on all its ranks in turns with
-/// it (C), on ranks of its own (NC).
+/// it (C), or on separate ranks (NC).
 enum class Mode { kHomogeneous, kColocated, kSeparate };
 /// "H", "C", "NC".
 std::string ToString(Mode mode);

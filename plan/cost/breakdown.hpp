@@ -53,7 +53,7 @@ struct PassCost {
   Breakdown forward;
   Breakdown inputs;       ///< the part of the backward that leads to the gradients of the inputs
   Breakdown weights;      ///< the part for the gradients of the weights
-  double hidden_s = 0.0;  ///< communication that runs beside computation
+  double hidden_s = 0.0;  ///< communication that computation hides
 
   double backward_s() const { return inputs.total() + weights.total(); }
   PassCost& operator+=(const PassCost& other) {

@@ -27,7 +27,7 @@ struct DeviceSpecification {
 
 const std::vector<DeviceSpecification>& KnownDevices();
 
-/// Returns `topology` with what is stated in place of its own.
+/// Returns `topology`, changed where the configuration states a value.
 Topology With(const TopologyConfig& stated, Topology topology);
 
 /// Returns what the specification says for a run of that precision.

@@ -167,7 +167,7 @@ class SinkSearch {
       return Keep(sums, step_s);
     }
     const Front& front = fronts_[module];
-    // More ranks first: they are mostly faster, and what is left is bounded by the least of it.
+    // Options with more ranks come first, since most of them are faster.
     for (std::size_t count = front.Within(ranks_left(sums)); count > 0; --count) {
       RunOption least = front.LeastOf(count);
       least.ranks = front.least_ranks();

@@ -21,7 +21,7 @@ namespace troupe {
 
 /// One way to run a module.
 struct RunOption {
-  int ranks = 0;              ///< of its own; 0: it runs on those of the sink
+  int ranks = 0;              ///< its own ones; 0 if it shares those of the sink
   double memory_bytes = 0.0;  ///< what it needs on each rank of the sink, if it runs there
   double first_s = 0.0;       ///< from the beginning of the first unit to its end, all passes
   double period_s = 0.0;      ///< between two units

@@ -11,9 +11,8 @@
 #include "plan/cost/stage_cost.hpp"
 #include "plan/layer_split.hpp"
 #include "plan/search/module_table.hpp"
+#include "plan/search/pipeline.hpp"
 #include "plan/stage_parts.hpp"
-#include "plan/unit_samples.hpp"
-#include "schedule/schedule.hpp"
 
 namespace troupe {
 namespace {
@@ -52,58 +51,11 @@ std::vector<int> StageCounts(std::int64_t layers, std::int64_t most) {
   return counts;
 }
 
-/// A module as a pipeline: what its ranks take for one microbatch, and for a step.
-struct Pipeline {
-  double first_s = 0.0;   ///< of the first microbatch
-  double period_s = 0.0;  ///< between microbatches
-  double update_s = 0.0;  ///< what follows the last unit: CostOfUpdate of a rank's stages
-  double bytes = 0.0;     ///< of the rank that holds most
-};
-
-/// What the closed form needs of a stage.
-struct StageSums {
-  double pass_s = 0.0;
-  double split_s = 0.0;  ///< its passes less twice the weights
-  double backward_s = 0.0;
-  double kept_bytes = 0.0;
-  HeldElements held;
-  std::int64_t layers = 0;
-};
-
-StageSums SumsOf(const TablePart& stage, std::int64_t layers, double row_bytes) {
-  const double weights_s = stage.cost.weights.total();
-  const double pass_s = stage.cost.forward.total() + stage.cost.backward_s();
-  return {
-      pass_s, pass_s - 2.0 * weights_s, stage.cost.backward_s(), stage.kept * row_bytes, stage.held,
-      layers};
-}
-
-std::vector<StageSums> SumsOf(const ModuleTable& table, const std::vector<std::int64_t>& sizes,
-                              double row_bytes) {
-  std::vector<StageSums> sums;
-  sums.reserve(sizes.size());
-  for (const TablePart& stage : table.Stages(sizes)) {
-    sums.push_back(SumsOf(stage, sizes[sums.size()], row_bytes));
-  }
-  return sums;
-}
-
-/// What a unit takes and keeps that is `weight` of the way from one to the other.
-StageSums Between(const StageSums& one, const StageSums& two, double weight) {
-  const auto mix = [weight](double a, double b) { return a + weight * (b - a); };
-  return {mix(one.pass_s, two.pass_s),
-          mix(one.split_s, two.split_s),
-          mix(one.backward_s, two.backward_s),
-          mix(one.kept_bytes, two.kept_bytes),
-          one.held,
-          one.layers};
-}
-
 }  // namespace
 
 struct SearchSpace::Parts {
   Parts(const Config& base, const DeviceModel& model, const SearchLimits& most)
-      : config(base), device(model), limits(most) {
+      : config(base), device(model), limits(most), pipelines(device) {
     sink = config.Sink().name;
     global_batch = config.global_batch();
     for (const ModuleConfig& module : config.modules) {
@@ -150,74 +102,6 @@ struct SearchSpace::Parts {
       }
     }
     return with;
-  }
-
-  /// The time of the slowest hop between stages, for a unit of `samples` on a replica.
-  double HopOf(const Config& with, const ModuleConfig& module, std::int64_t samples) const {
-    const Layout& layout = module.layout;
-    if (layout.pp == 1) return 0.0;
-    const auto text = module.model->text();
-    const std::int64_t rows =
-        samples *
-        (text ? text->context : MostItemsOfSample(with, module) * module.model->rows_per_item());
-    const double parts = layout.cp * (layout.cuts_rows() ? layout.tp : 1.0);
-    const Topology& topology = device.topology;
-    const bool inside = layout.num_ranks() <= topology.devices_per_node;
-    return (inside ? topology.inside : topology.between)
-        .TimeOf(RowBytes(with) * Product(rows, module.model->row_width()) / parts);
-  }
-
-  /// A unit has `samples` on a replica. `more`: units that a stage keeps besides those between it and the end of its own pipeline.
-  Pipeline PipelineOf(const std::vector<StageSums>& stages, const ModuleConfig& module,
-                      const Config& with, ScheduleKind kind, std::int64_t samples,
-                      std::int64_t units, std::int64_t more = 0) {
-    const Layout& layout = module.layout;
-    const auto ranks = static_cast<std::size_t>(layout.pp);
-    const StateShardings shardings = ShardingsOf(with, module);
-    const StateWeights weights = WeightsOf(with, shardings);
-    busy.assign(ranks, 0.0);
-    bytes.assign(ranks, 0.0);
-    updates.assign(ranks, 0.0);
-    Pipeline pipeline;
-    double sum_s = 0.0;
-    double split_s = 0.0;
-    for (std::size_t i = 0; i < stages.size(); ++i) {
-      const StageSums& stage = stages[i];
-      const std::size_t rank = i % ranks;
-      busy[rank] += stage.pass_s;
-      sum_s += stage.pass_s;
-      split_s = std::max(split_s, stage.split_s);
-      std::int64_t kept = static_cast<std::int64_t>(stages.size() - i) + more;
-      if (kind == ScheduleKind::kZbH1) kept = layout.pp;
-      if (kind == ScheduleKind::kInterleaved) {
-        kept = KeptInterleaved(layout.pp, module.chunks, units)[i];
-      }
-      bytes[rank] += weights.BytesOf(stage.held) +
-                     stage.kept_bytes * static_cast<double>(std::min(kept, units));
-      const HeldElements& held = stage.held;
-      const UpdateCost update =
-          CostOfUpdate(with, device, layout, shardings.others,
-                       {.trained = held.trained,
-                        .own = (held.trained - held.experts) / shardings.others.shards +
-                               held.experts / shardings.experts.shards,
-                        .layers = stage.layers,
-                        .last_backward_s = stage.backward_s});
-      updates[rank] += update.exposed_s + update.update_s + update.gather_s;
-    }
-    pipeline.update_s = std::ranges::max(updates);
-    // Of stages that wait for each other's tensors one of two is under way, at the slowest hop.
-    const double hop_s = HopOf(with, module, samples);
-    pipeline.period_s = std::ranges::max(busy) + hop_s;
-    pipeline.bytes = std::ranges::max(bytes);
-    pipeline.first_s = sum_s + 2.0 * hop_s * static_cast<double>(stages.size() - 1);
-    if (kind == ScheduleKind::kInterleaved) {
-      pipeline.first_s =
-          pipeline.period_s * (1.0 + (layout.pp - 1.0) / static_cast<double>(module.chunks));
-    }
-    if (kind == ScheduleKind::kZbH1) {
-      pipeline.first_s = pipeline.period_s + (layout.pp - 1.0) * std::max(0.0, split_s);
-    }
-    return pipeline;
   }
 
   void AddSinks() {
@@ -324,7 +208,7 @@ struct SearchSpace::Parts {
       if (!IsLegal(with, module)) continue;
       const std::int64_t microbatches = global_batch / samples / dp;
       for (const ScheduleKind kind : KindsFor(module, microbatches)) {
-        const Pipeline pipeline = PipelineOf(stages, module, with, kind, samples, microbatches);
+        const Pipeline pipeline = pipelines.Of(with, module, stages, {kind, samples, microbatches});
         if (pipeline.bytes > most_bytes) continue;
         points.push_back({module.layout, samples, microbatches, kind, module.chunks,
                           RecomputeLevels()[level], inlined});
@@ -338,24 +222,6 @@ struct SearchSpace::Parts {
                                  .group = points.size() - 1});
       }
     }
-  }
-
-  /// The most units that each stage of an interleaved pipeline keeps at one time.
-  const std::vector<std::int64_t>& KeptInterleaved(int pp, int chunks, std::int64_t units) {
-    // Further units repeat what these do.
-    const std::int64_t enough = std::min<std::int64_t>(units, std::int64_t{4} * pp);
-    auto [found, is_new] = kept_interleaved.try_emplace({pp, chunks, enough});
-    if (!is_new) return found->second;
-    std::vector<std::int64_t> kept(static_cast<std::size_t>(pp) * static_cast<std::size_t>(chunks));
-    found->second.resize(kept.size());
-    for (const DeviceOrder& order : InterleavedOrders(pp, chunks, enough)) {
-      for (const StagePass& at : order) {
-        const auto stage = static_cast<std::size_t>(at.stage);
-        kept[stage] += at.pass.kind == PassKind::kForward ? 1 : -1;
-        found->second[stage] = std::max(found->second[stage], kept[stage]);
-      }
-    }
-    return found->second;
   }
 
   /// Whether the ranks of a stage can be divided among experts and optimizer instances.
@@ -419,10 +285,10 @@ struct SearchSpace::Parts {
       stages.push_back(
           Between(cut->second.first[i], cut->second.second[i], static_cast<double>(samples - 1)));
     }
-    return PipelineOf(stages, *own, tables.with, ScheduleKind::k1F1B, samples, units, more);
+    return pipelines.Of(tables.with, *own, stages, {ScheduleKind::k1F1B, samples, units, more});
   }
 
-  /// The options of every encoder beside a sink.
+  /// The options of every encoder, for one way to run the sink.
   std::vector<std::vector<RunOption>> OptionsOf(std::size_t index) {
     const SinkPoint& point = points[index];
     std::vector<std::vector<RunOption>> options;
@@ -470,7 +336,7 @@ struct SearchSpace::Parts {
     }
   }
 
-  /// An encoder on ranks of its own, which encodes a microbatch while the sink computes others.
+  /// An encoder on its own ranks: it encodes a microbatch while the sink computes earlier ones.
   void AddDisjoint(const SinkPoint& point, std::size_t encoder, int tp,
                    std::vector<RunOption>& list, std::vector<EncoderPoint>& its_points) {
     const int left = limits.ranks - point.layout.num_ranks();
@@ -518,14 +384,11 @@ struct SearchSpace::Parts {
   std::int64_t global_batch = 0;
   double most_bytes = 0.0;
   std::map<std::int64_t, std::vector<std::int64_t>> batch_divisors;  ///< by samples of a replica
-  std::vector<double> busy;       ///< of PipelineOf, by rank of a pipeline
-  std::vector<double> bytes;      ///< likewise
-  std::vector<double> updates;    ///< likewise
-  std::vector<SinkPoint> points;  ///< by sink of the problem
+  std::vector<SinkPoint> points;                                     ///< by sink of the problem
   ChoiceProblem problem;
   std::map<std::tuple<std::size_t, int, std::size_t>, EncoderTables> encoder_tables;
   std::map<std::pair<std::string, int>, std::vector<std::int64_t>> splits;
-  std::map<std::tuple<int, int, std::int64_t>, std::vector<std::int64_t>> kept_interleaved;
+  PipelineModel pipelines;
   std::map<std::tuple<int, int, unsigned>, ModuleTable> parameters;  ///< of the sink
   std::map<std::size_t, std::vector<std::vector<EncoderPoint>>> encoder_points;
 };
