@@ -103,7 +103,7 @@ DeviceModel PaperModel::DeviceOf(Stack stack) const {
   const OperationRates language = RatesOf(constants_.linear_efficiency, constants_);
   const OperationRates encoder = RatesOf(constants_.encoder_efficiency, constants_);
   device.rates = {.forward = language, .backward = language};
-  device.module_rates[kEncoder] = {.forward = encoder, .backward = encoder};
+  device.modules[kEncoder].rates = {.forward = encoder, .backward = encoder};
   device.update_parameter_s = kUpdateBytes / kMemoryBytes;
   device.topology = {.devices_per_node = kNode,
                      .inside = {.bytes_per_s = kLinkBytes},

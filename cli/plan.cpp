@@ -17,7 +17,7 @@
 #include "files/output_file.hpp"
 #include "layout/text.hpp"
 #include "plan/cost/account.hpp"
-#include "plan/cost/known_devices.hpp"
+#include "plan/cost/device_file.hpp"
 #include "plan/search/planner.hpp"
 #include "trace/analyze/table.hpp"
 
@@ -35,12 +35,11 @@ struct PlanArguments {
 };
 
 DeviceModel DeviceFor(const std::string& name, const RunConfig& run) {
-  std::vector<std::string> names;
-  for (const DeviceSpecification& device : KnownDevices()) {
-    if (device.name == name) return DeviceModelOf(device, run);
-    names.emplace_back(device.name);
+  try {
+    return ReadDevice(name, run);
+  } catch (const std::runtime_error& error) {
+    throw LaunchError(std::string("--device: ") + error.what());
   }
-  throw LaunchError("--device: expected " + Listed(names) + ", got " + Quoted(name));
 }
 
 std::string LayoutText(const Config& config, const ModuleConfig& module) {
@@ -264,11 +263,10 @@ void AddPlan(CLI::App& app, Command& command) {
   AddConfigArguments(*verb, arguments->config);
   verb->add_option("--gpus", arguments->gpus, "devices that there are; default: cluster.ranks")
       ->check(CLI::Range(1, 65'536));
-  std::string names;
-  for (const DeviceSpecification& device : KnownDevices()) {
-    names += (names.empty() ? "" : ", ") + std::string(device.name);
-  }
-  verb->add_option("--device", arguments->device, "what they are: " + names)->required();
+  verb->add_option("--device", arguments->device,
+                   "what they are: " + Listed(KnownDevices(), ", ") +
+                       ",\nor the file of a device, as troupe profile writes it")
+      ->required();
   verb->add_option("--top", arguments->top,
                    "plans to show, of those within 5% of the best; default 5")
       ->check(CLI::Range(1, 64));

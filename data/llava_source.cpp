@@ -186,8 +186,7 @@ std::shared_ptr<const Inputs> LlavaSource::Load(const std::string& module, int d
     LoadItems(round, samples, own, *inputs);
     return inputs;
   }
-  FillText(samples, format_.tokenizer->pad(), found->layout.cp == 1 && !config_.data.packing,
-           *inputs);
+  FillText(samples, format_.tokenizer->pad(), PadsRows(config_, *found), *inputs);
   for (std::size_t i = 0; i < encoders_.size(); ++i) {
     if (config_.FindEdge(encoders_[i]->name, module) == nullptr) continue;
     AddEdge(samples, i, *inputs);
@@ -240,14 +239,23 @@ Inputs LlavaSource::LoadWhole(const Round& round) {
   return inputs;
 }
 
-std::vector<StepShape> LlavaSource::ShapesOf(const Round& round) const {
+std::vector<std::vector<StepShape>> LlavaSource::PlacedShapesOf(const Round& round) const {
   const CountedSet& counted = SetOf(round);
   const std::int64_t num_samples = config_.samples_per_microbatch() * round.microbatches;
-  std::vector<StepShape> shapes;
+  std::vector<std::vector<StepShape>> places;
   for (std::int64_t k = 0; k < num_samples; ++k) {
+    auto& shapes = places.emplace_back();
     for (const std::int64_t row : RowsIn(round, k)) {
       if (row >= 0) shapes.push_back(ShapeOf(counted, row));
     }
+  }
+  return places;
+}
+
+std::vector<StepShape> LlavaSource::ShapesOf(const Round& round) const {
+  std::vector<StepShape> shapes;
+  for (auto& place : PlacedShapesOf(round)) {
+    shapes.insert(shapes.end(), place.begin(), place.end());
   }
   return shapes;
 }

@@ -62,7 +62,10 @@ class LlavaSource : public InputSource {
   /// for the reference of `troupe verify`. Sample numbers are k.
   Inputs LoadWhole(const Round& round);
 
-  /// Returns the shape of each sample of the round, without padding.
+  /// Returns the shape of each sample of the round, without padding, by place: one each, or those of a
+  /// pack; none beyond the end of a list.
+  std::vector<std::vector<StepShape>> PlacedShapesOf(const Round& round) const;
+  /// Returns the same as one list.
   std::vector<StepShape> ShapesOf(const Round& round) const;
 
   /// Returns the number of the round's samples whose row is skipped. In training another row

@@ -1,5 +1,9 @@
 #include "plan/stage_work.hpp"
 
+#include <algorithm>
+#include <map>
+#include <utility>
+
 #include "plan/layer_split.hpp"
 #include "plan/unit_samples.hpp"
 
@@ -34,6 +38,21 @@ StepShape FullSamples(const Config& config, const ModuleConfig& module, std::int
 StepShape MostWorkOfUnit(const Config& config, const ModuleConfig& module) {
   return FullSamples(config, module,
                      MostSamplesOfUnit(config, module, config.schedule.microbatches));
+}
+
+void AddSamples(const StepShape& more, StepShape& sum) {
+  sum.samples += more.samples;
+  sum.tokens = std::max(sum.tokens, more.tokens);
+  sum.labels += more.labels;
+  for (const auto& [module, length] : more.lengths) sum.lengths[module] += length;
+}
+
+std::vector<StepShape> ByLength(const std::vector<StepShape>& samples) {
+  std::map<std::int64_t, StepShape> by_length;
+  for (const StepShape& sample : samples) AddSamples(sample, by_length[sample.tokens]);
+  std::vector<StepShape> shapes;
+  for (auto& [length, shape] : by_length) shapes.push_back(std::move(shape));
+  return shapes;
 }
 
 }  // namespace troupe

@@ -1,6 +1,8 @@
 // The operations of the parts of a stage, for counts of FLOPs and for times.
 #pragma once
 
+#include <vector>
+
 #include "configs/config.hpp"
 #include "kinds/work.hpp"
 #include "plan/stage_parts.hpp"
@@ -17,5 +19,10 @@ StepShape FullSamples(const Config& config, const ModuleConfig& module, std::int
 /// Returns the work of the largest replica of `module` in a microbatch, or in a window if it is a
 /// colocated encoder, if all samples are full.
 StepShape MostWorkOfUnit(const Config& config, const ModuleConfig& module);
+
+/// Returns the samples as one shape for each length: they differ in nothing else that is not a sum.
+std::vector<StepShape> ByLength(const std::vector<StepShape>& samples);
+/// Adds the samples of `more` to `sum`, which are as long as the longest of both.
+void AddSamples(const StepShape& more, StepShape& sum);
 
 }  // namespace troupe

@@ -220,10 +220,8 @@ SampleColumns StepOrder::ColumnsFor(std::int64_t microbatches) const {
   return columns;
 }
 
-/// As in data/llava_source.hpp.
 bool StepOrder::PadsRows(int module) const {
-  const ModuleConfig& config = *plan_.ModuleOf(module).config;
-  return config.model->text().has_value() && config.layout.cp == 1 && !plan_.config().data.packing;
+  return troupe::PadsRows(plan_.config(), *plan_.ModuleOf(module).config);
 }
 
 int StepOrder::FirstPadded() const {

@@ -70,4 +70,8 @@ std::int64_t MostItemsOfSample(const Config& config, const ModuleConfig& module)
   return module.model->most_length() > 1 ? CeilDivide(room, rows) : room / rows;
 }
 
+bool PadsRows(const Config& config, const ModuleConfig& module) {
+  return module.model->text() && module.layout.cp == 1 && !config.data.packing;
+}
+
 }  // namespace troupe

@@ -62,4 +62,8 @@ std::int64_t MostSamplesOfUnit(const Config& config, const ModuleConfig& module,
 /// for a module that reads text.
 std::int64_t MostItemsOfSample(const Config& config, const ModuleConfig& module);
 
+/// Returns whether a replica computes as many rows for each sample of a microbatch as for its longest: a
+/// module that reads text, unless samples are packed or cut.
+bool PadsRows(const Config& config, const ModuleConfig& module);
+
 }  // namespace troupe

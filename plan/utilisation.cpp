@@ -6,6 +6,7 @@
 #include "layout/text.hpp"
 #include "plan/model_flops.hpp"
 #include "plan/stage_parts.hpp"
+#include "plan/stage_work.hpp"
 
 namespace troupe {
 namespace {
@@ -28,19 +29,10 @@ std::ptrdiff_t RanksOfPart(const Config& config, const std::string& part) {
   return std::ssize((module.inline_in ? FindModule(config, *module.inline_in) : module).ranks);
 }
 
-/// The operations of each part. Samples of one length are counted together: they differ in nothing
-/// else that is not a sum.
+/// The operations of each part.
 std::map<std::string, double> FlopsOf(const Config& config, const std::vector<StepShape>& samples) {
-  std::map<std::int64_t, StepShape> by_length;
-  for (const StepShape& sample : samples) {
-    StepShape& sum = by_length[sample.tokens];
-    sum.tokens = sample.tokens;
-    sum.samples += sample.samples;
-    sum.labels += sample.labels;
-    for (const auto& [module, length] : sample.lengths) sum.lengths[module] += length;
-  }
   std::map<std::string, double> flops;
-  for (const auto& [length, shape] : by_length) {
+  for (const StepShape& shape : ByLength(samples)) {
     for (const PartFlops& part : StepFlops(config, shape)) flops[part.name] += part.flops.total();
   }
   return flops;

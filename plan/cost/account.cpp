@@ -7,11 +7,11 @@
 namespace troupe {
 
 Breakdown PassesOf(const JobPlan& plan, const JobCost& cost, int stage) {
-  const PassCost& pass = cost.stages[At(stage)];
   const bool split = plan.schedule().rules[At(stage)].splits_backward;
   Breakdown sum;
   for (const TimedPass& timed : cost.passes.stages[At(stage)]) {
     const PassKind kind = timed.pass.kind;
+    const PassCost& pass = cost.stages[At(stage)].Of(timed.pass.unit);
     if (kind == PassKind::kForward) sum += pass.forward;
     if (kind == PassKind::kBackward) sum += pass.inputs;
     if (kind == PassKind::kWeight || (kind == PassKind::kBackward && !split)) sum += pass.weights;

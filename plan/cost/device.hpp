@@ -71,13 +71,22 @@ struct ExposedShares {
   friend bool operator==(const ExposedShares&, const ExposedShares&) = default;
 };
 
+/// What a profile knows of a module.
+struct ProfiledModule {
+  PassRates rates;
+  double largest_flops = 0.0;  ///< operations of the largest forward that was measured
+  double median_error = 0.0;   ///< of the rates against the passes that they were fitted to
+  double worst_error = 0.0;    ///< likewise; a share, as the others
+  double spread = 0.0;         ///< of repetitions of one pass: half of their middle half, median
+};
+
 struct DeviceModel {
   std::string name;
   std::string source;             ///< of the numbers, for people
   double memory_bytes = 0.0;      ///< of a device
   double peak_flops_per_s = 0.0;  ///< by its data sheet, in the run's precision; 0: unknown
   PassRates rates;
-  std::map<std::string, PassRates> module_rates = {};  ///< of modules that were profiled
+  std::map<std::string, ProfiledModule> modules = {};  ///< those that were profiled
   double update_parameter_s = 0.0;  ///< of the optimizer, for each parameter of a rank
   double sum_byte_s = 0.0;          ///< to add up what a collective reduces, for each byte
   double step_s = 0.0;              ///< of each step, besides passes and updates
@@ -85,8 +94,8 @@ struct DeviceModel {
   ExposedShares exposed = {};
 
   const PassRates& RatesOf(const std::string& module) const {
-    const auto found = module_rates.find(module);
-    return found == module_rates.end() ? rates : found->second;
+    const auto found = modules.find(module);
+    return found == modules.end() ? rates : found->second.rates;
   }
 };
 

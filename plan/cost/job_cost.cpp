@@ -31,10 +31,11 @@ double ElementsOfEdge(const JobPlan& plan, const EdgePlan& edge, int end) {
   return Product(items * from.model->rows_per_item(), width);
 }
 
-/// The time over a boundary: a leader sends the rows of its part, or receives them, whichever are
+/// The time over a boundary, of which a part is filled: a leader sends the rows of its part, or receives them, whichever are
 /// more; then they go to all ranks that need them.
-double BoundaryTime(const JobPlan& plan, const DeviceModel& device, const EdgePlan& edge) {
-  const double bytes = RowBytes(plan.config());
+double BoundaryTime(const JobPlan& plan, const DeviceModel& device, const EdgePlan& edge,
+                    double filled) {
+  const double bytes = filled * RowBytes(plan.config());
   const Layout& from = plan.ModuleOf(edge.from).config->layout;
   const Layout& to = plan.ModuleOf(edge.to).config->layout;
   const double sent = bytes * ElementsOfEdge(plan, edge, edge.from) / from.cp;
@@ -49,9 +50,9 @@ double BoundaryTime(const JobPlan& plan, const DeviceModel& device, const EdgePl
          RingTime(device.topology.LinkOf(to.tp, 1), received, to.tp);
 }
 
-/// The time between two stages of a module, rank by rank.
+/// The same between two stages of a module, rank by rank.
 double HopTime(const JobPlan& plan, const DeviceModel& device, const ModuleConfig& module,
-               const StageLink& hop) {
+               const StageLink& hop, double filled) {
   const Layout& layout = module.layout;
   const auto text = module.model->text();
   const std::int64_t rows =
@@ -68,7 +69,82 @@ double HopTime(const JobPlan& plan, const DeviceModel& device, const ModuleConfi
     inside = inside && from[i] / topology.devices_per_node == to[i] / topology.devices_per_node;
   }
   return (inside ? topology.inside : topology.between)
-      .TimeOf(RowBytes(plan.config()) * elements / parts);
+      .TimeOf(filled * RowBytes(plan.config()) * elements / parts);
+}
+
+/// `filled`: FilledParts.
+std::vector<std::int64_t> LinkTimes(const JobPlan& plan, const DeviceModel& device,
+                                    const std::vector<double>& filled) {
+  std::vector<std::int64_t> times;
+  for (const StageLink& link : plan.graph().links()) {
+    const int from = plan.stages()[At(link.from)].module;
+    const ModuleConfig& module = *plan.ModuleOf(from).config;
+    const double part = filled[At(from)];
+    const double seconds = !module.model->computes() ? 0.0
+                           : link.edge < 0
+                               ? HopTime(plan, device, module, link, part)
+                               : BoundaryTime(plan, device, plan.edges()[At(link.edge)], part);
+    times.push_back(Ns(seconds));
+  }
+  return times;
+}
+
+/// Returns the duration of the passes of `schedule`: a split backward takes the time of the inputs.
+PassDuration DurationOf(const std::vector<UnitCosts>& stages, const Schedule& schedule) {
+  return [&stages, &schedule](int stage, const Pass& pass) {
+    const PassCost& cost = stages.at(At(stage)).Of(pass.unit);
+    if (pass.kind == PassKind::kForward) return Ns(cost.forward.total());
+    const std::int64_t weights = Ns(cost.weights.total());
+    if (pass.kind == PassKind::kWeight) return weights;
+    const std::int64_t inputs = Ns(cost.inputs.total());
+    return schedule.rules.at(At(stage)).splits_backward ? inputs : inputs + weights;
+  };
+}
+
+/// The passes of one unit on every replica of a stage.
+using ReplicaCosts = std::vector<std::vector<PassCost>>;  // [unit][dp]
+
+ReplicaCosts CostsOfReplicas(const JobPlan& plan, const DeviceModel& device,
+                             const PlacedSamples& samples, const StagePlan& stage) {
+  const ModulePlan& module = plan.ModuleOf(stage.module);
+  const Units units = module.units.In(plan.config().schedule.microbatches);
+  ReplicaCosts costs;
+  for (std::int64_t unit = 0; unit < units.count; ++unit) {
+    auto& of_unit = costs.emplace_back();
+    for (int dp = 0; dp < module.config->layout.dp; ++dp) {
+      of_unit.push_back(CostOfStage(plan.config(), device, module.config->name, stage.pp,
+                                    WorkOfUnit(plan, samples, stage.module, dp, unit)));
+    }
+  }
+  return costs;
+}
+
+/// Returns the replicas of `module` that a replica of the sink waits for.
+Interval ReplicasFor(const JobPlan& plan, const ModulePlan& module, int sink_dp, int replica) {
+  const int replicas = module.config->layout.dp;
+  // What colocated replicas computed is exchanged before any goes on.
+  if (module.colocated_encoder) return {0, replicas};
+  const std::int64_t samples = plan.samples_per_microbatch();
+  const Interval own = PartOf(samples, sink_dp, replica);
+  Interval found = {replicas, 0};
+  for (int dp = 0; dp < replicas; ++dp) {
+    if (Intersect(PartOf(samples, replicas, dp), own).empty()) continue;
+    found = {std::min<std::int64_t>(found.begin, dp), dp + 1};
+  }
+  return found;
+}
+
+/// The slowest of those replicas, unit by unit.
+UnitCosts SlowestOf(const ReplicaCosts& costs, const Interval& replicas) {
+  std::vector<PassCost> units;
+  for (const auto& of_unit : costs) {
+    units.push_back(*std::max_element(
+        of_unit.begin() + replicas.begin, of_unit.begin() + replicas.end,
+        [](const PassCost& a, const PassCost& b) {
+          return a.forward.total() + a.backward_s() < b.forward.total() + b.backward_s();
+        }));
+  }
+  return UnitCosts(std::move(units));
 }
 
 }  // namespace
@@ -84,38 +160,7 @@ std::vector<PassCost> StageCosts(const JobPlan& plan, const DeviceModel& device)
 }
 
 std::vector<std::int64_t> LinkTimes(const JobPlan& plan, const DeviceModel& device) {
-  std::vector<std::int64_t> times;
-  for (const StageLink& link : plan.graph().links()) {
-    const ModulePlan& module = plan.ModuleOf(plan.stages()[At(link.from)].module);
-    const bool computes = module.config->model->computes();
-    const double seconds = !computes ? 0.0
-                           : link.edge < 0
-                               ? HopTime(plan, device, *module.config, link)
-                               : BoundaryTime(plan, device, plan.edges()[At(link.edge)]);
-    times.push_back(Ns(seconds));
-  }
-  return times;
-}
-
-PassDuration DurationOf(const std::vector<PassCost>& stages, const Schedule& schedule) {
-  struct Times {
-    std::int64_t forward = 0;
-    std::int64_t backward = 0;
-    std::int64_t weights = 0;
-  };
-  std::vector<Times> times;
-  for (std::size_t stage = 0; stage < stages.size(); ++stage) {
-    const PassCost& cost = stages[stage];
-    const std::int64_t weights = Ns(cost.weights.total());
-    const bool split = schedule.rules.at(stage).splits_backward;
-    const std::int64_t inputs = Ns(cost.inputs.total());
-    times.push_back({Ns(cost.forward.total()), split ? inputs : inputs + weights, weights});
-  }
-  return [times = std::move(times)](int stage, const Pass& pass) {
-    const Times& of = times.at(At(stage));
-    if (pass.kind == PassKind::kForward) return of.forward;
-    return pass.kind == PassKind::kWeight ? of.weights : of.backward;
-  };
+  return LinkTimes(plan, device, std::vector<double>(plan.modules().size(), 1.0));
 }
 
 double BubbleOf(const JobPlan& plan, const Simulation& simulation) {
@@ -132,18 +177,26 @@ double BubbleOf(const JobPlan& plan, const Simulation& simulation) {
   return all_ns > 0.0 ? 1.0 - computed_ns / all_ns : 0.0;
 }
 
-JobCost CostOfJob(const JobPlan& plan, const DeviceModel& device) {
+/// Plays the passes of a step.
+static JobCost Played(const JobPlan& plan, std::vector<UnitCosts> stages,
+                      const std::vector<std::int64_t>& link_ns) {
   const Config& config = plan.config();
   JobCost cost;
-  cost.stages = StageCosts(plan, device);
-  cost.link_ns = LinkTimes(plan, device);
+  cost.stages = std::move(stages);
+  cost.link_ns = link_ns;
   Schedule schedule = plan.schedule();
-  schedule.link_ns = cost.link_ns;
+  schedule.link_ns = link_ns;
   cost.passes = Simulate(plan.graph(), schedule, DurationOf(cost.stages, schedule),
                          config.schedule.microbatches);
   const std::string why = WhyBlocked(plan.graph(), cost.passes);
   if (!why.empty()) throw LayoutError(ToString(config.schedule.kind) + ": " + why);
   cost.passes_s = 1e-9 * static_cast<double>(cost.passes.makespan_ns);
+  return cost;
+}
+
+/// Adds what follows the passes.
+static void AddUpdates(const JobPlan& plan, const DeviceModel& device, JobCost& cost) {
+  const Config& config = plan.config();
   cost.summed_s = cost.passes_s;
   // By device: what its stages do after their passes, one after the other.
   std::map<int, UpdateCost> after;
@@ -151,10 +204,12 @@ JobCost CostOfJob(const JobPlan& plan, const DeviceModel& device) {
     const auto& passes = cost.passes.stages[At(stage.stage)];
     const double end_s = passes.empty() ? 0.0 : 1e-9 * static_cast<double>(passes.back().end_ns);
     const ModuleConfig& module = *plan.ModuleOf(stage.module).config;
-    const UpdateCost update = CostOfUpdate(config, device, module.name, stage.pp,
-                                           cost.stages[At(stage.stage)].backward_s());
+    const double last_backward_s =
+        passes.empty() ? 0.0
+                       : cost.stages[At(stage.stage)].Of(passes.back().pass.unit).backward_s();
+    const UpdateCost update = CostOfUpdate(config, device, module.name, stage.pp, last_backward_s);
     cost.updates.push_back(update);
-    for (const int on : schedule.DevicesOf(stage.stage)) {
+    for (const int on : plan.schedule().DevicesOf(stage.stage)) {
       UpdateCost& sum = after[on];
       sum.exposed_s += update.exposed_s;
       sum.update_s += update.update_s;
@@ -172,7 +227,38 @@ JobCost CostOfJob(const JobPlan& plan, const DeviceModel& device) {
   cost.updated_s = cost.summed_s + update_s;
   cost.gathered_s = cost.updated_s + gather_s;
   cost.step_s = cost.gathered_s + device.step_s;
+}
+
+JobCost CostOfJob(const JobPlan& plan, const DeviceModel& device) {
+  std::vector<UnitCosts> stages;
+  for (PassCost& stage : StageCosts(plan, device)) stages.emplace_back(std::vector{stage});
+  JobCost cost = Played(plan, std::move(stages), LinkTimes(plan, device));
+  AddUpdates(plan, device, cost);
   return cost;
+}
+
+JobCost CostOfJob(const JobPlan& plan, const DeviceModel& device, const PlacedSamples& samples) {
+  std::vector<ReplicaCosts> costs;
+  for (const StagePlan& stage : plan.stages()) {
+    costs.push_back(CostsOfReplicas(plan, device, samples, stage));
+  }
+  const auto link_ns = LinkTimes(plan, device, FilledParts(plan, samples));
+  const ModuleConfig& sink = plan.config().Sink();
+  JobCost slowest;
+  for (int replica = 0; replica < sink.layout.dp; ++replica) {
+    std::vector<UnitCosts> stages;
+    for (const StagePlan& stage : plan.stages()) {
+      const ModulePlan& module = plan.ModuleOf(stage.module);
+      const Interval replicas = module.config->name == sink.name
+                                    ? Interval{replica, replica + 1}
+                                    : ReplicasFor(plan, module, sink.layout.dp, replica);
+      stages.push_back(SlowestOf(costs[At(stage.stage)], replicas));
+    }
+    JobCost cost = Played(plan, std::move(stages), link_ns);
+    if (replica == 0 || cost.passes_s > slowest.passes_s) slowest = std::move(cost);
+  }
+  AddUpdates(plan, device, slowest);
+  return slowest;
 }
 
 }  // namespace troupe

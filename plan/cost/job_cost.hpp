@@ -3,17 +3,33 @@
 #pragma once
 
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "plan/cost/device.hpp"
 #include "plan/cost/stage_cost.hpp"
+#include "plan/cost/unit_work.hpp"
 #include "plan/job_plan.hpp"
 #include "schedule/simulate.hpp"
 
 namespace troupe {
 
+/// The passes of one replica of a stage in a step.
+class UnitCosts {
+ public:
+  /// One for each unit, or one if all are alike.
+  explicit UnitCosts(std::vector<PassCost> units) : units_(std::move(units)) {}
+  const PassCost& Of(std::int64_t unit) const {
+    return units_.size() == 1 ? units_.front() : units_.at(static_cast<std::size_t>(unit));
+  }
+
+ private:
+  std::vector<PassCost> units_;
+};
+
 struct JobCost {
-  std::vector<PassCost> stages;       ///< by stage: of one unit
+  /// By stage: of the replicas of the sink that ends its passes last, and of those that feed it.
+  std::vector<UnitCosts> stages;
   std::vector<UpdateCost> updates;    ///< by stage
   std::vector<std::int64_t> link_ns;  ///< by link of the graph
   Simulation passes;                  ///< of one step
@@ -30,14 +46,16 @@ std::vector<PassCost> StageCosts(const JobPlan& plan, const DeviceModel& device)
 /// Returns by link the time of a tensor from one stage to the next, in ns, for a unit of the most work.
 std::vector<std::int64_t> LinkTimes(const JobPlan& plan, const DeviceModel& device);
 
-/// Returns the duration of the passes of `schedule`: a split backward takes the time of the inputs.
-PassDuration DurationOf(const std::vector<PassCost>& stages, const Schedule& schedule);
-
 /// Share of the time of all ranks of the step in which they compute nothing (docs/schedules.md).
 /// Stages are weighted by their ranks.
 double BubbleOf(const JobPlan& plan, const Simulation& simulation);
 
-/// Throws LayoutError if the schedule cannot finish.
+/// Returns the cost of a step in which every unit has the most work. Throws LayoutError if the schedule
+/// cannot finish.
 JobCost CostOfJob(const JobPlan& plan, const DeviceModel& device);
+/// The same for a step of these samples, one entry for each place of the global batch. The passes are
+/// simulated once for each replica of the sink, with the replicas of encoders that have its samples: the
+/// slowest of them at a time. Tensors between stages have their average size.
+JobCost CostOfJob(const JobPlan& plan, const DeviceModel& device, const PlacedSamples& samples);
 
 }  // namespace troupe

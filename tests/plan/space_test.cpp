@@ -6,8 +6,8 @@
 #include <catch2/catch.hpp>
 
 #include "configs/loader.hpp"
+#include "plan/cost/device_file.hpp"
 #include "plan/cost/job_cost.hpp"
-#include "plan/cost/known_devices.hpp"
 #include "plan/search/planner.hpp"
 #include "tests/plan/small_config.hpp"
 
@@ -48,10 +48,9 @@ TEST_CASE("a planned job is a legal job whose simulation is close to its closed 
 TEST_CASE("plans fit, by the estimate of troupe check, where memory is short", "[plan]") {
   Config config = LoadConfig("configs/vlm_7b.toml").config;
   config.schedule.microbatches = 64;
-  DeviceSpecification small = KnownDevices().front();
-  small.memory_gb = GENERATE(12.0, 20.0, 30.0);
-  INFO(small.memory_gb << " GB");
-  const DeviceModel device = DeviceModelOf(small, config.run);
+  DeviceModel device = ReadDevice("a100-80g", config.run);
+  device.memory_bytes = GENERATE(12e9, 20e9, 30e9);
+  INFO(device.memory_bytes << " bytes");
   const SearchSpace space(config, device, {.ranks = 16});
   const auto jobs = space.Best(1.5);
   REQUIRE(!jobs.empty());
@@ -69,7 +68,7 @@ TEST_CASE("plans fit, by the estimate of troupe check, where memory is short", "
 
 TEST_CASE("the layouts of a job with experts can divide them", "[plan]") {
   const Config config = LoadConfig("configs/shapes_experts.toml").config;
-  const DeviceModel device = DeviceModelOf(KnownDevices().front(), config.run);
+  const DeviceModel device = ReadDevice("a100-80g", config.run);
   const SearchSpace space(config, device, {.ranks = 8});
   const auto jobs = space.Best(2.0);
   REQUIRE(!jobs.empty());
