@@ -47,6 +47,7 @@ void AddTrace(CLI::App& app, Command& command);
 void AddSchedule(CLI::App& app, Command& command);
 void AddBench(CLI::App& app, Command& command);
 void AddPlan(CLI::App& app, Command& command);
+void AddProfile(CLI::App& app, Command& command);
 void AddData(CLI::App& app, Command& command);
 void AddTop(CLI::App& app, Command& command);
 void AddReport(CLI::App& app, Command& command);

@@ -131,6 +131,7 @@ int RunProgram(int argc, char** argv) {
   AddSchedule(app, command);
   AddBench(app, command);
   AddPlan(app, command);
+  AddProfile(app, command);
   AddData(app, command);
   AddTop(app, command);
   AddReport(app, command);

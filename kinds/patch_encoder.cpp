@@ -287,10 +287,10 @@ void PatchEncoder::ListWork(const StagePlace& stage, const StepShape& shape,
   const std::int64_t squares = length == shape.lengths.end() ? 0 : length->second;
   const std::int64_t rows = squares * sequence_length();
   if (stage.first) {
-    work.AddLinear({.rows = squares * num_patches(),
-                    .out = hidden,
-                    .in = 3 * patch_size * patch_size,
-                    .first = true});
+    const std::int64_t patches = squares * num_patches();
+    const std::int64_t values = 3 * patch_size * patch_size;
+    work.AddElements({.rows = patches, .width = values, .forward = 2.0});  // cut into patches
+    work.AddLinear({.rows = patches, .out = hidden, .in = values, .first = true});
     work.AddElements(ResidualWork(rows, hidden));  // positions
   }
   for (std::int64_t layer = 0; layer < stage.layers.size(); ++layer) {

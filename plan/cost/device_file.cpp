@@ -46,6 +46,7 @@ const std::vector<std::pair<const char*, double ProfiledModule::*>> kModuleKeys 
 const std::vector<std::pair<const char*, double DeviceModel::*>> kDeviceKeys = {
     {"update_parameter_s", &DeviceModel::update_parameter_s},
     {"sum_byte_s", &DeviceModel::sum_byte_s},
+    {"message_s", &DeviceModel::message_s},
     {"step_s", &DeviceModel::step_s}};
 
 /// An object of a file, all of whose keys must be known.
@@ -168,7 +169,7 @@ DeviceModel Measured(const nlohmann::json& json, const std::string& place, const
   const Object file(json, place,
                     {"format", "made", "source", "precision", "conditions", "memory_gb",
                      "devices_per_node", "inside", "between", "rails", "update_parameter_s",
-                     "sum_byte_s", "step_s", "all", "modules", "passes"});
+                     "sum_byte_s", "message_s", "step_s", "all", "modules", "passes"});
   const std::string& precision = kPrecisionWords.at(static_cast<std::size_t>(run.precision));
   if (file.Text("precision") != precision) {
     file.Fail("measured with precision " + QuoteText(file.Text("precision")) +

@@ -80,11 +80,10 @@ std::vector<std::int64_t> LinkTimes(const JobPlan& plan, const DeviceModel& devi
     const int from = plan.stages()[At(link.from)].module;
     const ModuleConfig& module = *plan.ModuleOf(from).config;
     const double part = filled[At(from)];
-    const double seconds = !module.model->computes() ? 0.0
-                           : link.edge < 0
+    const double seconds = link.edge < 0
                                ? HopTime(plan, device, module, link, part)
                                : BoundaryTime(plan, device, plan.edges()[At(link.edge)], part);
-    times.push_back(Ns(seconds));
+    times.push_back(module.model->computes() ? Ns(device.message_s + seconds) : 0);
   }
   return times;
 }
@@ -100,9 +99,6 @@ PassDuration DurationOf(const std::vector<UnitCosts>& stages, const Schedule& sc
     return schedule.rules.at(At(stage)).splits_backward ? inputs : inputs + weights;
   };
 }
-
-/// The passes of one unit on every replica of a stage.
-using ReplicaCosts = std::vector<std::vector<PassCost>>;  // [unit][dp]
 
 ReplicaCosts CostsOfReplicas(const JobPlan& plan, const DeviceModel& device,
                              const PlacedSamples& samples, const StagePlan& stage) {
@@ -237,12 +233,8 @@ JobCost CostOfJob(const JobPlan& plan, const DeviceModel& device) {
   return cost;
 }
 
-JobCost CostOfJob(const JobPlan& plan, const DeviceModel& device, const PlacedSamples& samples) {
-  std::vector<ReplicaCosts> costs;
-  for (const StagePlan& stage : plan.stages()) {
-    costs.push_back(CostsOfReplicas(plan, device, samples, stage));
-  }
-  const auto link_ns = LinkTimes(plan, device, FilledParts(plan, samples));
+JobCost PlayedPasses(const JobPlan& plan, const std::vector<ReplicaCosts>& costs,
+                     const std::vector<std::int64_t>& link_ns) {
   const ModuleConfig& sink = plan.config().Sink();
   JobCost slowest;
   for (int replica = 0; replica < sink.layout.dp; ++replica) {
@@ -257,8 +249,17 @@ JobCost CostOfJob(const JobPlan& plan, const DeviceModel& device, const PlacedSa
     JobCost cost = Played(plan, std::move(stages), link_ns);
     if (replica == 0 || cost.passes_s > slowest.passes_s) slowest = std::move(cost);
   }
-  AddUpdates(plan, device, slowest);
   return slowest;
+}
+
+JobCost CostOfJob(const JobPlan& plan, const DeviceModel& device, const PlacedSamples& samples) {
+  std::vector<ReplicaCosts> costs;
+  for (const StagePlan& stage : plan.stages()) {
+    costs.push_back(CostsOfReplicas(plan, device, samples, stage));
+  }
+  JobCost cost = PlayedPasses(plan, costs, LinkTimes(plan, device, FilledParts(plan, samples)));
+  AddUpdates(plan, device, cost);
+  return cost;
 }
 
 }  // namespace troupe

@@ -53,9 +53,17 @@ double BubbleOf(const JobPlan& plan, const Simulation& simulation);
 /// Returns the cost of a step in which every unit has the most work. Throws LayoutError if the schedule
 /// cannot finish.
 JobCost CostOfJob(const JobPlan& plan, const DeviceModel& device);
-/// The same for a step of these samples, one entry for each place of the global batch. The passes are
-/// simulated once for each replica of the sink, with the replicas of encoders that have its samples: the
-/// slowest of them at a time. Tensors between stages have their average size.
+/// The same for a step of these samples, one entry for each place of the global batch. Tensors between
+/// stages have their average size.
 JobCost CostOfJob(const JobPlan& plan, const DeviceModel& device, const PlacedSamples& samples);
+
+/// The passes of a stage in a step: by unit, by replica.
+using ReplicaCosts = std::vector<std::vector<PassCost>>;
+
+/// Plays a step of these passes, by stage of the job. They are simulated once for each replica of the sink,
+/// with the replicas of encoders that have its samples: the slowest of them at a time. Returns the
+/// slowest, with nothing but its passes.
+JobCost PlayedPasses(const JobPlan& plan, const std::vector<ReplicaCosts>& costs,
+                     const std::vector<std::int64_t>& link_ns);
 
 }  // namespace troupe

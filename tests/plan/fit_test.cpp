@@ -88,6 +88,7 @@ TEST_CASE("a profile that is written and read again is the same device", "[plan]
   device.update_parameter_s = 25;
   device.sum_byte_s = 26;
   device.step_s = 27;
+  device.message_s = 30;
   device.topology = {
       .devices_per_node = 2, .inside = {.latency_s = 28e-6}, .between = {29e-6, 3e9}};
   const std::string path = std::filesystem::temp_directory_path() / "troupe_profile_test.json";
@@ -104,6 +105,7 @@ TEST_CASE("a profile that is written and read again is the same device", "[plan]
   CHECK(read.update_parameter_s == 25);
   CHECK(read.sum_byte_s == 26);
   CHECK(read.step_s == 27);
+  CHECK(read.message_s == 30);
   CHECK(read.topology.devices_per_node == 2);
   CHECK(read.topology.inside.latency_s == Approx(28e-6));
   CHECK(read.topology.inside.bytes_per_s == std::numeric_limits<double>::infinity());

@@ -1,0 +1,146 @@
+// Compares the steps that the cost model predicts from a profile with those of real runs (bench/README.md).
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <fstream>
+#include <map>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "cli/profile/traced_job.hpp"
+#include "configs/loader.hpp"
+#include "plan/cost/device_file.hpp"
+#include "plan/cost/job_cost.hpp"
+#include "trace/analyze/median.hpp"
+
+namespace troupe::bench {
+namespace {
+
+constexpr int kBatches = 2;
+constexpr int kRounds = 16;
+
+/// One configuration: a file and what is set over it.
+struct Case {
+  std::string file;
+  std::vector<std::string> settings;
+};
+
+/// Reads a case from each line: FILE KEY=VALUE ..., split at spaces.
+std::vector<Case> ReadCases(const std::string& path) {
+  std::vector<Case> cases;
+  std::ifstream file(path);
+  if (!file) throw std::runtime_error(path + ": cannot be read");
+  std::string line;
+  while (std::getline(file, line)) {
+    std::istringstream words(line);
+    Case next;
+    if (!(words >> next.file) || next.file.front() == '#') continue;
+    for (std::string word; words >> word;) next.settings.push_back(word);
+    cases.push_back(std::move(next));
+  }
+  return cases;
+}
+
+/// Plays the measured passes in virtual time, and adds the longest update.
+double PlayedStep(const TracedJob& job, std::int64_t batch) {
+  const JobPlan& plan = *job.plan;
+  std::vector<ReplicaCosts> costs;
+  std::map<int, double> updates;  // by device of the schedule
+  for (const StagePlan& stage : plan.stages()) {
+    const ModulePlan& module = plan.ModuleOf(stage.module);
+    const auto units = module.units.In(plan.config().schedule.microbatches).count;
+    auto& of_stage = costs.emplace_back(
+        static_cast<std::size_t>(units),
+        std::vector<PassCost>(static_cast<std::size_t>(module.config->layout.dp)));
+    double after_s = 0.0;
+    for (const MeasuredPass& pass : job.passes) {
+      if (pass.stage != stage.stage || pass.batch != batch) continue;
+      const double seconds = Median(pass.core_s);
+      if (!IsPass(pass.kind)) {
+        if (pass.dp == 0) after_s += seconds;
+        continue;
+      }
+      PassCost& cost = of_stage.at(static_cast<std::size_t>(pass.unit)).at(At(pass.dp));
+      Breakdown& part = pass.kind == WorkKind::kForward    ? cost.forward
+                        : pass.kind == WorkKind::kBackward ? cost.inputs
+                                                           : cost.weights;
+      part[Spent::kLinears] = seconds;
+    }
+    for (const int device : plan.schedule().DevicesOf(stage.stage)) updates[device] += after_s;
+  }
+  double longest_s = 0.0;
+  for (const auto& [device, seconds] : updates) longest_s = std::max(longest_s, seconds);
+  const std::vector<std::int64_t> no_time(plan.graph().links().size());
+  return PlayedPasses(plan, costs, no_time).passes_s + longest_s;
+}
+
+/// The device without what only takes time between passes, or while ranks wait for each other.
+DeviceModel CoresOnly(DeviceModel device) {
+  device.rates.pass_s = device.message_s = device.step_s = 0.0;
+  for (auto& [name, module] : device.modules) module.rates.pass_s = 0.0;
+  device.topology.inside = device.topology.between = {};
+  return device;
+}
+
+/// The share of pairs in the same order in both lists, less that of pairs in the other order.
+double KendallTau(const std::vector<double>& a, const std::vector<double>& b) {
+  double sum = 0.0;
+  double pairs = 0.0;
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    for (std::size_t k = i + 1; k < a.size(); ++k, ++pairs) {
+      const double product = (a[i] - a[k]) * (b[i] - b[k]);
+      sum += product > 0.0 ? 1.0 : product < 0.0 ? -1.0 : 0.0;
+    }
+  }
+  return pairs > 0.0 ? sum / pairs : 1.0;
+}
+
+void Run(const std::string& cases, const std::string& device_file) {
+  std::vector<double> predicted;
+  std::vector<double> measured;
+  std::vector<double> errors;
+  std::printf("%-8s %12s %12s %7s  configuration\n", "time", "predicted ms", "measured ms",
+              "error");
+  for (const Case& each : ReadCases(cases)) {
+    const auto plan = std::make_shared<const JobPlan>(LoadConfig(each.file, each.settings).config);
+    const bool real = plan->config().cluster.ranks <= 2;
+    const DeviceModel full = ReadDevice(device_file, plan->config().run);
+    const DeviceModel device = real ? full : CoresOnly(full);
+    const TracedJob job = RunTraced(plan, kBatches, kRounds);
+    double predicted_s = 0.0;
+    double measured_s = real ? StepOf(job.trace) : 0.0;
+    for (int batch = 0; batch < kBatches; ++batch) {
+      predicted_s += CostOfJob(*plan, device, job.batches[At(batch)]).step_s / kBatches;
+      if (!real) measured_s += PlayedStep(job, batch) / kBatches;
+    }
+    predicted.push_back(predicted_s);
+    measured.push_back(measured_s);
+    errors.push_back(std::abs(predicted_s / measured_s - 1.0));
+    std::string text = each.file;
+    for (const std::string& setting : each.settings) text += " " + setting;
+    std::printf("%-8s %12.2f %12.2f %+6.1f%%  %s\n", real ? "real" : "virtual", predicted_s * 1e3,
+                measured_s * 1e3, 100.0 * (predicted_s / measured_s - 1.0), text.c_str());
+    std::fflush(stdout);
+  }
+  std::printf("\n%zu configurations: median error %.1f%%, worst %.1f%%; Kendall's tau %.3f\n",
+              errors.size(), 100.0 * Median(errors), 100.0 * std::ranges::max(errors),
+              KendallTau(predicted, measured));
+}
+
+}  // namespace
+}  // namespace troupe::bench
+
+int main(int argc, char** argv) {
+  if (argc != 3) {
+    std::fprintf(stderr, "usage: bench_predicted_steps CASES DEVICE\n");
+    return 2;
+  }
+  try {
+    troupe::bench::Run(argv[1], argv[2]);
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "%s\n", error.what());
+    return 1;
+  }
+  return 0;
+}

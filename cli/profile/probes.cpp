@@ -1,0 +1,87 @@
+#include "cli/profile/probes.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "layout/text.hpp"
+#include "plan/search/space.hpp"
+
+namespace troupe {
+namespace {
+
+/// Every module on ranks of its own.
+PlannedJob Apart(const Config& config, std::int64_t samples) {
+  PlannedJob job;
+  job.sink.micro_batch_size = samples;
+  job.ranks = 1;
+  for (std::size_t i = 1; i < config.modules.size(); ++i) {
+    job.encoders.push_back({.placement = Placement::kDisjoint});
+    ++job.ranks;
+  }
+  return job;
+}
+
+/// Changes the layout of every module by `change`, which returns whether it changed.
+template <class Change>
+bool ChangeLayouts(const Config& config, PlannedJob& job, Change change) {
+  bool changed = false;
+  job.ranks = 0;
+  std::size_t encoder = 0;
+  for (const ModuleConfig& module : config.modules) {
+    const bool is_sink = module.name == config.Sink().name;
+    Layout& layout = is_sink ? job.sink.layout : job.encoders.at(encoder++).layout;
+    changed = change(module, layout) || changed;
+    job.ranks += layout.num_ranks();
+  }
+  return changed;
+}
+
+bool InStages(const ModuleConfig& module, Layout& layout) {
+  const auto split = module.model->split_layers();
+  if (!split || split->number < 2) return false;
+  layout.pp = 2;
+  return true;
+}
+
+bool OverTp(const ModuleConfig& module, Layout& layout) {
+  if (!module.model->AllowsTp(2)) return false;
+  layout.tp = 2;
+  return true;
+}
+
+}  // namespace
+
+std::vector<Probe> ProbesOf(const Config& config) {
+  Config base = config;
+  base.trace.messages = true;
+  base.checkpoint = {.every = 0, .every_minutes = 0.0, .async = false, .replicas = 0};
+  for (const ModuleConfig& module : base.modules) {
+    if (module.model->computes()) continue;
+    throw LayoutError("module " + module.name + " states its times; expected modules that compute");
+  }
+  std::vector<Probe> probes;
+  const auto add = [&](const PlannedJob& job, ProbeUse use, const std::string& layouts) {
+    probes.push_back(
+        {Applied(base, job), use, Counted(job.sink.micro_batch_size, "sample") + layouts});
+  };
+  const std::int64_t usual = config.schedule.micro_batch_size;
+  for (std::int64_t samples = 1; samples <= 2 * usual; samples *= 2) {
+    add(Apart(base, samples), ProbeUse::kRates, "");
+  }
+  for (const std::int64_t samples : {std::max<std::int64_t>(1, usual / 4), usual}) {
+    PlannedJob job = Apart(base, samples);
+    if (ChangeLayouts(base, job, OverTp)) add(job, ProbeUse::kGroups, " with tp 2");
+    job = Apart(base, samples);
+    if (ChangeLayouts(base, job, InStages)) add(job, ProbeUse::kRates, " in 2 stages");
+    if (usual == 1) break;
+  }
+  PlannedJob together = Apart(base, usual);
+  together.ranks = 1;
+  together.sink.microbatches = 8;
+  for (EncoderPoint& encoder : together.encoders) encoder.placement = Placement::kInline;
+  together.sink.inlined = (1U << together.encoders.size()) - 1U;
+  add(together, ProbeUse::kFlow, " of 8 microbatches on one rank");
+  return probes;
+}
+
+}  // namespace troupe

@@ -1,0 +1,29 @@
+// The small jobs whose passes a profile measures.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "configs/config.hpp"
+
+namespace troupe {
+
+/// What the passes of a probe are for.
+enum class ProbeUse {
+  kRates,   ///< the rates of operations
+  kGroups,  ///< the same with tp 2, and the collectives
+  kFlow     ///< what passes and steps take besides: everything on one rank, several microbatches
+};
+
+struct Probe {
+  Config config;
+  ProbeUse use = ProbeUse::kRates;
+  std::string what;  ///< "2 samples, 2 stages"
+};
+
+/// Returns the probes of a configuration, quick ones first: each module on ranks of its own, for 1, 2, 4, ...
+/// samples up to twice those of a microbatch; in two stages; cut over tp 2; and all on one rank. Throws
+/// LayoutError for modules that state their times.
+std::vector<Probe> ProbesOf(const Config& config);
+
+}  // namespace troupe

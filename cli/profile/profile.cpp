@@ -1,0 +1,137 @@
+// `troupe profile`: times the passes of a configuration's modules on the devices here.
+#include <CLI/CLI.hpp>
+#include <chrono>
+#include <cstdio>
+#include <ctime>
+#include <memory>
+#include <unistd.h>
+
+#include "app/version.hpp"
+#include "cli/commands.hpp"
+#include "cli/profile/fitted_device.hpp"
+#include "configs/loader.hpp"
+#include "files/output_file.hpp"
+#include "files/text_file.hpp"
+#include "files/usable_cores.hpp"
+#include "layout/text.hpp"
+#include "trace/analyze/table.hpp"
+
+namespace troupe {
+namespace {
+
+struct ProfileArguments {
+  ConfigArguments config;
+  std::string out;
+  int seconds = 90;
+};
+
+constexpr int kBatches = 2;
+
+/// The model of the processors; "" if it is not known.
+std::string ProcessorName() {
+  const std::string text = ReadTextFile("/proc/cpuinfo", std::size_t{1} << 20U, "").text;
+  const auto key = text.find("model name");
+  const auto colon = text.find(": ", key);
+  if (key == std::string::npos || colon == std::string::npos) return "";
+  return text.substr(colon + 2, text.find('\n', colon) - colon - 2);
+}
+
+std::string Today() {
+  const std::time_t now = std::time(nullptr);
+  std::tm utc{};
+  gmtime_r(&now, &utc);
+  char text[16];
+  return {text, std::strftime(text, sizeof text, "%Y-%m-%d", &utc)};
+}
+
+double SecondsSince(std::chrono::steady_clock::time_point begin) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+}
+
+/// Runs the probes until the time is used up: each for its share of what is left, at least twice on each
+/// batch besides the first time.
+std::vector<MeasuredProbe> RunProbes(const std::vector<Probe>& probes, int seconds) {
+  const auto begin = std::chrono::steady_clock::now();
+  std::vector<MeasuredProbe> measured;
+  std::size_t left = probes.size();
+  for (const Probe& probe : probes) {
+    const double spare_s = seconds - SecondsSince(begin);
+    std::fprintf(stderr, "%s: ", probe.what.c_str());
+    if (spare_s <= 0.0 && !measured.empty()) {
+      std::fprintf(stderr, "left out, %d s are over\n", seconds);
+      continue;
+    }
+    const auto plan = std::make_shared<const JobPlan>(probe.config);
+    const auto started = std::chrono::steady_clock::now();
+    constexpr int kFewest = 3 * kBatches;
+    TracedJob job = RunTraced(plan, kBatches, kFewest);
+    const double took_s = SecondsSince(started);
+    // A part of that was the start, which is not repeated in a step.
+    const double share_s = spare_s / static_cast<double>(left--) - took_s;
+    const int more = std::min(40, static_cast<int>(share_s / took_s * kFewest));
+    if (more > kFewest) job = RunTraced(plan, kBatches, more / kBatches * kBatches);
+    std::fprintf(stderr, "%.1f s\n", SecondsSince(started));
+    measured.push_back({probe.use, std::move(job)});
+  }
+  return measured;
+}
+
+void PrintFit(const DeviceModel& device) {
+  Table table{{"module", "passes agree within", "at worst", "spread", "largest forward"}, {}};
+  for (const auto& [name, module] : device.modules) {
+    table.rows.push_back({name, Cell::Number(Percent(module.median_error)),
+                          Cell::Number(Percent(module.worst_error)),
+                          Cell::Number(Percent(module.spread)),
+                          Cell::Number(Formatted("%.3g GFLOP", module.largest_flops * 1e-9))});
+  }
+  std::printf("%s", ToText(table).c_str());
+}
+
+int Profile(const ProfileArguments& arguments) {
+  const LoadedConfig loaded = LoadConfig(arguments.config.path, arguments.config.overrides);
+  const auto begin = std::chrono::steady_clock::now();
+  const auto probes = ProbesOf(loaded.config);
+  std::fprintf(stderr, "%zu probes, about %d s\n", probes.size(), arguments.seconds);
+  FittedDevice fitted = FitDevice(RunProbes(probes, arguments.seconds));
+  DeviceModel& device = fitted.device;
+  const int cores = UsableCores();
+  device.source = "measured on " + ProcessorName() + ", " + Counted(cores, "core") + ", " + Today();
+  device.topology.devices_per_node = std::max(cores, 1);
+  device.memory_bytes = static_cast<double>(sysconf(_SC_PHYS_PAGES)) *
+                        static_cast<double>(sysconf(_SC_PAGE_SIZE)) / std::max(cores, 1);
+  ProfileFacts facts{loaded.config.run.precision,
+                     {{"configuration", loaded.config.run.name},
+                      {"processor", ProcessorName()},
+                      {"cores", std::to_string(cores)},
+                      {"date", Today()},
+                      {"program", VersionText()}},
+                     std::move(fitted.passes)};
+  PrintFit(device);
+  WriteInPlace(arguments.out, ProfileText(device, facts));
+  std::printf("wrote %s in %.0f s; use it with troupe plan --device %s\n", arguments.out.c_str(),
+              SecondsSince(begin), arguments.out.c_str());
+  return kExitDone;
+}
+
+}  // namespace
+
+void AddProfile(CLI::App& app, Command& command) {
+  auto* verb = app.add_subcommand(
+      "profile",
+      "Time a few shapes of each module on the devices here, and fit what its operations take: "
+      "the\n"
+      "file of a device for troupe plan. Trains small jobs in this process: each module with 1, "
+      "2,\n"
+      "4, ... samples, in two stages, and with tp 2. Prints how well the fit agrees with each "
+      "pass,\n"
+      "and how far repetitions of one pass spread.\n"
+      "Exit code: 0 done, 1 a job failed or the file cannot be written, 2 bad configuration.");
+  auto arguments = std::make_shared<ProfileArguments>();
+  AddConfigArguments(*verb, arguments->config);
+  verb->add_option("--out", arguments->out, "the file to write")->type_name("FILE")->required();
+  verb->add_option("--seconds", arguments->seconds, "time to measure for; default 90")
+      ->check(CLI::Range(5, 3600));
+  SetCommand(*verb, command, [arguments] { return Profile(*arguments); });
+}
+
+}  // namespace troupe

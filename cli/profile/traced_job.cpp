@@ -1,0 +1,74 @@
+#include "cli/profile/traced_job.hpp"
+
+#include <cerrno>
+#include <cstdlib>
+#include <filesystem>
+#include <stdexcept>
+
+#include "app/run_job.hpp"
+#include "files/file_error.hpp"
+
+namespace troupe {
+namespace {
+
+/// A folder that exists as long as the object.
+class TemporaryFolder {
+ public:
+  TemporaryFolder() {
+    std::string name = (std::filesystem::temp_directory_path() / "troupe_profile_XXXXXX").string();
+    if (mkdtemp(name.data()) == nullptr) throw FileError(name, "create", errno);
+    path_ = name;
+  }
+  TemporaryFolder(const TemporaryFolder&) = delete;
+  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
+  ~TemporaryFolder() {
+    std::error_code ignored;
+    std::filesystem::remove_all(path_, ignored);
+  }
+  const std::string& path() const { return path_; }
+
+ private:
+  std::string path_;
+};
+
+struct NoObserver : JobObserver {
+  void OnRound(const RoundResult& /*result*/) override {}
+};
+
+Round RoundOn(const Config& config, std::int64_t number, std::int64_t batch) {
+  return {.number = number,
+          .step = number,
+          .microbatches = config.schedule.microbatches,
+          .place = batch * config.global_batch(),
+          .group = config.global_batch()};
+}
+
+}  // namespace
+
+TracedJob RunTraced(const std::shared_ptr<const JobPlan>& plan, int batches, int rounds) {
+  const Config& config = plan->config();
+  const TemporaryFolder folder;
+  const auto source = std::make_shared<LlavaSource>(config);
+  TracedJob job{plan, {}, {}, {}};
+  for (int batch = 0; batch < batches; ++batch) {
+    job.batches.push_back(source->PlacedShapesOf(RoundOn(config, batch, batch)));
+  }
+  JobSetup setup;
+  setup.plan = plan;
+  setup.source = source;
+  setup.observer = std::make_shared<NoObserver>();
+  setup.trace_folder = folder.path();
+  setup.rounds = [&config, batches, rounds](std::int64_t number) -> std::optional<Round> {
+    if (number >= rounds) return std::nullopt;
+    return RoundOn(config, number, number % batches);
+  };
+  const std::string failure = RunInProcess(setup).text;
+  if (!failure.empty()) throw std::runtime_error(failure);
+  job.trace = ReadRunTrace(folder.path());
+  job.passes = MeasuredPassesOf(*plan, job.trace, [batches](std::int64_t round) {
+    return round < batches ? std::int64_t{-1} : round % batches;
+  });
+  return job;
+}
+
+}  // namespace troupe

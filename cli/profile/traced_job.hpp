@@ -1,0 +1,23 @@
+// Runs a configuration in this process for a few steps, and reads the trace of it.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "cli/profile/measured_pass.hpp"
+#include "data/llava_source.hpp"
+
+namespace troupe {
+
+struct TracedJob {
+  std::shared_ptr<const JobPlan> plan;
+  std::vector<PlacedSamples> batches;  ///< the global batches that it trained on in turn
+  RunTrace trace;
+  std::vector<MeasuredPass> passes;  ///< of all rounds but the first on each batch
+};
+
+/// Trains `rounds` steps on `batches` global batches in turn. Throws std::runtime_error with the cause if
+/// the job fails.
+TracedJob RunTraced(const std::shared_ptr<const JobPlan>& plan, int batches, int rounds);
+
+}  // namespace troupe

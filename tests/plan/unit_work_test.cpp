@@ -1,0 +1,92 @@
+// The cost of a step whose samples are known.
+#include "plan/cost/unit_work.hpp"
+
+#include <catch2/catch.hpp>
+
+#include "configs/loader.hpp"
+#include "plan/cost/device_file.hpp"
+#include "plan/cost/job_cost.hpp"
+#include "plan/stage_work.hpp"
+
+namespace troupe {
+namespace {
+
+Config WithSettings(const std::string& file, const std::vector<std::string>& settings = {}) {
+  return LoadConfig("configs/" + file + ".toml", settings).config;
+}
+
+PlacedSamples FullBatch(const Config& config) {
+  const auto places = static_cast<std::size_t>(config.global_batch());
+  return PlacedSamples(places, {FullSamples(config, config.Sink(), 1)});
+}
+
+}  // namespace
+
+TEST_CASE("a step of full samples costs as much as one of the most work", "[plan]") {
+  const std::string file =
+      GENERATE("shapes", "shapes_colocated", "shapes_inline", "shapes_two_encoders");
+  const JobPlan plan(WithSettings(file));
+  const DeviceModel device = ReadDevice("h100-80g", plan.config().run);
+  const JobCost known = CostOfJob(plan, device, FullBatch(plan.config()));
+  const JobCost most = CostOfJob(plan, device);
+  INFO(file);
+  CHECK(known.step_s == Approx(most.step_s).epsilon(1e-9));
+  CHECK(known.link_ns == most.link_ns);
+}
+
+TEST_CASE("a replica that pads computes its longest sample for each", "[plan]") {
+  Config config = WithSettings("shapes");
+  const JobPlan plan(config);
+  PlacedSamples samples = FullBatch(config);
+  for (auto& place : samples) place.front().tokens = 10;
+  samples[3].front().tokens = 40;  // of the 8 samples of the first microbatch
+  const int language = 1;
+  const auto first = WorkOfUnit(plan, samples, language, 0, 0);
+  REQUIRE(first.size() == 1);
+  CHECK(first.front().samples == 8);
+  CHECK(first.front().tokens == 40);
+  CHECK(WorkOfUnit(plan, samples, language, 0, 1).front().tokens == 10);
+
+  // Cut over cp it does not pad: each length counts by itself.
+  const JobPlan cut(WithSettings("shapes", {"modules.language.layout={cp=4}"}));
+  const auto shapes = WorkOfUnit(cut, samples, language, 0, 0);
+  REQUIRE(shapes.size() == 2);
+  CHECK(shapes.front().samples == 7);
+  CHECK(shapes.back().tokens == 40);
+}
+
+TEST_CASE("the replica with the most work decides the step", "[plan]") {
+  const JobPlan plan(WithSettings(
+      "shapes_inline", {"modules.language.layout={dp=4}", "schedule.micro_batch_size=2"}));
+  const DeviceModel device = DeviceOfFlops(1e9);
+  PlacedSamples samples = FullBatch(plan.config());
+  for (auto& place : samples) place.front().tokens = 24;
+  const double all_short = CostOfJob(plan, device, samples).passes_s;
+  // Places 4 and 5 of each microbatch belong to the third replica.
+  samples[4].front().tokens = 96;
+  const double one_long = CostOfJob(plan, device, samples).passes_s;
+  CHECK(one_long > 1.2 * all_short);
+  // Another replica has time for a long one meanwhile.
+  samples[0].front().tokens = 96;
+  CHECK(CostOfJob(plan, device, samples).passes_s == Approx(one_long));
+  // In another microbatch of the same replica it takes that much again.
+  samples[12].front().tokens = 96;
+  CHECK(CostOfJob(plan, device, samples).passes_s - one_long == Approx(one_long - all_short));
+}
+
+TEST_CASE("images and labels are those of the samples", "[plan]") {
+  const JobPlan plan(WithSettings("shapes"));
+  PlacedSamples samples = FullBatch(plan.config());
+  // No image in the first quarter, which is the first of the encoder's four replicas in each microbatch.
+  for (std::size_t place : {0U, 1U}) samples[place].front().lengths.at("vision") = 0;
+  samples[2].front().labels = 5;
+  CHECK(WorkOfUnit(plan, samples, 0, 0, 0).front().lengths.at("vision") == 0);
+  CHECK(WorkOfUnit(plan, samples, 0, 1, 0).front().lengths.at("vision") == 2);
+  CHECK(WorkOfUnit(plan, samples, 1, 0, 0).front().lengths.at("vision") == 6);
+  CHECK(WorkOfUnit(plan, samples, 1, 0, 0).front().labels == 5 + 7 * samples[0].front().tokens);
+  const auto filled = FilledParts(plan, samples);
+  CHECK(filled.at(0) == Approx(30.0 / 32.0));
+  CHECK(filled.at(1) == 1.0);
+}
+
+}  // namespace troupe
