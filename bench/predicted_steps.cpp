@@ -109,7 +109,7 @@ void Run(const std::string& cases, const std::string& device_file) {
     const DeviceModel device = real ? full : CoresOnly(full);
     const TracedJob job = RunTraced(plan, kBatches, kRounds);
     double predicted_s = 0.0;
-    double measured_s = real ? StepOf(job.trace) : 0.0;
+    double measured_s = real ? StepOf(job.traces.front()) : 0.0;
     for (int batch = 0; batch < kBatches; ++batch) {
       predicted_s += CostOfJob(*plan, device, job.batches[At(batch)]).step_s / kBatches;
       if (!real) measured_s += PlayedStep(job, batch) / kBatches;

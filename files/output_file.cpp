@@ -73,6 +73,17 @@ void ReplaceFile(const std::string& path, const std::string& text) {
   ReplaceFile(path, [&](OutputFile& file) { file.Write(std::as_bytes(std::span(text))); });
 }
 
+void RefuseWhatCannotBeWritten(const std::string& path) {
+  std::error_code ignored;
+  const auto there = std::filesystem::status(path, ignored);
+  const bool is_file = std::filesystem::is_regular_file(there);
+  if (std::filesystem::exists(there) && !is_file && !std::filesystem::is_directory(there)) return;
+  const int file = open(path.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0666);
+  if (file < 0) throw FileError(path, "write", errno);
+  close(file);
+  if (!is_file) std::filesystem::remove(path, ignored);
+}
+
 void WriteInPlace(const std::string& path, const std::string& text) {
   OutputFile file(path, FileOpening::kInPlace);
   file.Write(std::as_bytes(std::span(text)));

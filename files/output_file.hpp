@@ -46,6 +46,9 @@ void ReplaceFile(const std::string& path, const std::function<void(OutputFile&)>
 /// The same with `text`.
 void ReplaceFile(const std::string& path, const std::string& text);
 
+/// Checks that `path` can be written before hours of measuring, and keeps its content. Does not open a
+/// pipe, whose reader would see its end. Throws FileError.
+void RefuseWhatCannotBeWritten(const std::string& path);
 /// Writes to a path given by the user, which may be a pipe or a device. Throws FileError.
 void WriteInPlace(const std::string& path, const std::string& text);
 

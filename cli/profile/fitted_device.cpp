@@ -124,13 +124,11 @@ double LowerQuartile(std::vector<double> values) {
   return std::max(0.0, values[values.size() / 4]);
 }
 
-/// Sets what a pass and a step take besides from a job on one rank: from one piece of work to the next, and
-/// from one step to the next.
-void FitFlow(const TracedJob& job, DeviceModel& device) {
-  std::vector<double> between_passes;
-  std::vector<double> between_steps;
+/// Adds the times from one piece of work of a rank to the next.
+void AddGaps(const RunTrace& trace, std::vector<double>& between_passes,
+             std::vector<double>& between_steps) {
   const PassRecord* last = nullptr;
-  for (const TraceWork& work : job.trace.work) {
+  for (const TraceWork& work : trace.work) {
     const PassRecord& pass = work.pass;
     if (!IsPass(pass.kind) && pass.kind != WorkKind::kReduce && pass.kind != WorkKind::kUpdate) {
       continue;
@@ -145,6 +143,13 @@ void FitFlow(const TracedJob& job, DeviceModel& device) {
     }
     last = &pass;
   }
+}
+
+/// Sets what a pass and a step take besides from a job on one rank.
+void FitFlow(const TracedJob& job, DeviceModel& device) {
+  std::vector<double> between_passes;
+  std::vector<double> between_steps;
+  for (const RunTrace& trace : job.traces) AddGaps(trace, between_passes, between_steps);
   device.rates.pass_s = LowerQuartile(between_passes);
   // To the sum of gradients, to the update, and to the next step.
   device.step_s = 3.0 * LowerQuartile(between_steps);
@@ -155,9 +160,11 @@ void FitMessages(const std::vector<MeasuredProbe>& probes, DeviceModel& device) 
   std::vector<double> seconds;
   for (const MeasuredProbe& probe : probes) {
     const StageGraph& graph = probe.job.plan->graph();
-    for (const StageLink& link : graph.links()) {
-      const auto ns = LinkTime(probe.job.trace, graph.IdOf(link.from), graph.IdOf(link.to));
-      if (ns) seconds.push_back(1e-9 * static_cast<double>(*ns));
+    for (const RunTrace& trace : probe.job.traces) {
+      for (const StageLink& link : graph.links()) {
+        const auto ns = LinkTime(trace, graph.IdOf(link.from), graph.IdOf(link.to));
+        if (ns) seconds.push_back(1e-9 * static_cast<double>(*ns));
+      }
     }
   }
   device.message_s = Median(seconds);

@@ -48,30 +48,33 @@ double SecondsSince(std::chrono::steady_clock::time_point begin) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
 }
 
-/// Runs the probes until the time is used up: each for its share of what is left, at least twice on each
-/// batch besides the first time.
+/// Runs all probes in turn, several times, so that other load of the machine affects all alike. In the
+/// first turn each runs a few steps; later ones fill the time. Probes that come after its end are left out.
 std::vector<MeasuredProbe> RunProbes(const std::vector<Probe>& probes, int seconds) {
+  constexpr int kTurns = 4;
+  constexpr int kFewest = 3 * kBatches;
   const auto begin = std::chrono::steady_clock::now();
   std::vector<MeasuredProbe> measured;
-  std::size_t left = probes.size();
   for (const Probe& probe : probes) {
-    const double spare_s = seconds - SecondsSince(begin);
     std::fprintf(stderr, "%s: ", probe.what.c_str());
-    if (spare_s <= 0.0 && !measured.empty()) {
+    if (SecondsSince(begin) > seconds && !measured.empty()) {
       std::fprintf(stderr, "left out, %d s are over\n", seconds);
       continue;
     }
-    const auto plan = std::make_shared<const JobPlan>(probe.config);
     const auto started = std::chrono::steady_clock::now();
-    constexpr int kFewest = 3 * kBatches;
-    TracedJob job = RunTraced(plan, kBatches, kFewest);
-    const double took_s = SecondsSince(started);
-    // A part of that was the start, which is not repeated in a step.
-    const double share_s = spare_s / static_cast<double>(left--) - took_s;
-    const int more = std::min(40, static_cast<int>(share_s / took_s * kFewest));
-    if (more > kFewest) job = RunTraced(plan, kBatches, more / kBatches * kBatches);
+    const auto plan = std::make_shared<const JobPlan>(probe.config);
+    measured.push_back({probe.use, RunTraced(plan, kBatches, kFewest)});
     std::fprintf(stderr, "%.1f s\n", SecondsSince(started));
-    measured.push_back({probe.use, std::move(job)});
+  }
+  const double first_s = SecondsSince(begin);
+  for (int turn = 1; turn < kTurns; ++turn) {
+    const double share_s = (seconds - SecondsSince(begin)) / (kTurns - turn);
+    const int rounds = std::min(40, static_cast<int>(share_s / first_s * kFewest));
+    if (rounds < kFewest) break;
+    std::fprintf(stderr, "turn %d of %d: %d steps of each\n", turn + 1, kTurns, rounds);
+    for (MeasuredProbe& probe : measured) {
+      AddTimes(RunTraced(probe.job.plan, kBatches, rounds), probe.job);
+    }
   }
   return measured;
 }
@@ -91,6 +94,7 @@ int Profile(const ProfileArguments& arguments) {
   const LoadedConfig loaded = LoadConfig(arguments.config.path, arguments.config.overrides);
   const auto begin = std::chrono::steady_clock::now();
   const auto probes = ProbesOf(loaded.config);
+  RefuseWhatCannotBeWritten(arguments.out);
   std::fprintf(stderr, "%zu probes, about %d s\n", probes.size(), arguments.seconds);
   FittedDevice fitted = FitDevice(RunProbes(probes, arguments.seconds));
   DeviceModel& device = fitted.device;

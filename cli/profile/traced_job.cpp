@@ -64,11 +64,22 @@ TracedJob RunTraced(const std::shared_ptr<const JobPlan>& plan, int batches, int
   };
   const std::string failure = RunInProcess(setup).text;
   if (!failure.empty()) throw std::runtime_error(failure);
-  job.trace = ReadRunTrace(folder.path());
-  job.passes = MeasuredPassesOf(*plan, job.trace, [batches](std::int64_t round) {
+  job.traces.push_back(ReadRunTrace(folder.path()));
+  job.passes = MeasuredPassesOf(*plan, job.traces.front(), [batches](std::int64_t round) {
     return round < batches ? std::int64_t{-1} : round % batches;
   });
   return job;
+}
+
+void AddTimes(const TracedJob& more, TracedJob& job) {
+  job.traces.insert(job.traces.end(), more.traces.begin(), more.traces.end());
+  for (std::size_t i = 0; i < job.passes.size(); ++i) {
+    const MeasuredPass& same = more.passes.at(i);  // in one order, since all ran the same steps
+    for (auto seconds : {&MeasuredPass::core_s, &MeasuredPass::wall_s}) {
+      auto& times = job.passes[i].*seconds;
+      times.insert(times.end(), (same.*seconds).begin(), (same.*seconds).end());
+    }
+  }
 }
 
 }  // namespace troupe

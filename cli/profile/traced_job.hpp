@@ -12,12 +12,15 @@ namespace troupe {
 struct TracedJob {
   std::shared_ptr<const JobPlan> plan;
   std::vector<PlacedSamples> batches;  ///< the global batches that it trained on in turn
-  RunTrace trace;
-  std::vector<MeasuredPass> passes;  ///< of all rounds but the first on each batch
+  std::vector<RunTrace> traces;        ///< one for each run
+  std::vector<MeasuredPass> passes;    ///< of all rounds but the first on each batch
 };
 
 /// Trains `rounds` steps on `batches` global batches in turn. Throws std::runtime_error with the cause if
 /// the job fails.
 TracedJob RunTraced(const std::shared_ptr<const JobPlan>& plan, int batches, int rounds);
+
+/// Adds the times of the same passes of another run.
+void AddTimes(const TracedJob& more, TracedJob& job);
 
 }  // namespace troupe

@@ -1,9 +1,6 @@
 #include <CLI/CLI.hpp>
-#include <cerrno>
 #include <chrono>
 #include <cstdio>
-#include <filesystem>
-#include <fstream>
 #include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -17,7 +14,6 @@
 #include "cli/schedule/candidate.hpp"
 #include "cli/schedule/timed_rounds.hpp"
 #include "configs/report.hpp"
-#include "files/file_error.hpp"
 #include "files/output_file.hpp"
 #include "trace/analyze/median.hpp"
 
@@ -155,17 +151,6 @@ void MeasureAll(const BenchArguments& arguments, const std::string& source,
     std::fprintf(stderr, "1 of %d took %.1f s: about %.0f s to go\n", arguments.reps, took.count(),
                  took.count() * (arguments.reps - 1));
   }
-}
-
-/// Checks that `path` can be written before hours of measuring. Keeps the content of the file. Does
-/// not open a pipe, whose reader would see its end.
-void RefuseWhatCannotBeWritten(const std::string& path) {
-  std::error_code ignored;
-  const auto there = std::filesystem::status(path, ignored);
-  const bool is_file = std::filesystem::is_regular_file(there);
-  if (std::filesystem::exists(there) && !is_file && !std::filesystem::is_directory(there)) return;
-  if (!std::ofstream(path, std::ios::app)) throw FileError(path, "write", errno);
-  if (!is_file) std::filesystem::remove(path, ignored);
 }
 
 void WriteJson(const std::string& path, const Opened& opened) {
