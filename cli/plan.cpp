@@ -230,8 +230,8 @@ int MakePlan(const PlanArguments& arguments) {
     explanation = ExplanationOf(PlanNumbered(plans, "--explain", arguments.explain),
                                 PlanNumbered(plans, "--against", arguments.against), arguments);
   }
-  std::fprintf(stderr, "%zu ways to run %s fit, searched in %.2f s\n", space.num_sinks(),
-               config.Sink().name.c_str(), took.count());
+  std::fprintf(stderr, "%zu ways to run %s, %zu of them priced in full, searched in %.2f s\n",
+               space.num_ways(), config.Sink().name.c_str(), space.num_priced(), took.count());
   const bool stated = config.cluster.topology != TopologyConfig{};
   std::printf("%s of %s: %s%s\nglobal batch %lld\n\n%s%s", Counted(gpus, "device").c_str(),
               device.name.c_str(), device.source.c_str(),

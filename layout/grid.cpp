@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <iterator>
 #include <utility>
 
 #include "layout/at.hpp"
@@ -56,9 +57,13 @@ void CheckOrder(const AxisOrder& order) {
   }
 }
 
+std::vector<int> Sorted(std::vector<int> ranks) {
+  if (!std::ranges::is_sorted(ranks)) std::ranges::sort(ranks);
+  return ranks;
+}
+
 void CheckRanks(const std::vector<int>& ranks) {
-  std::vector<int> sorted = ranks;
-  std::ranges::sort(sorted);
+  const std::vector<int> sorted = Sorted(ranks);
   if (!sorted.empty() && sorted.front() < 0) {
     throw LayoutError("rank " + std::to_string(sorted.front()) + " is negative");
   }
@@ -156,7 +161,16 @@ Grid::Grid(Layout layout, std::vector<int> ranks, AxisOrder order)
   CheckExpertSizes(layout_);
 }
 
-bool Grid::Contains(int rank) const { return std::ranges::find(ranks_, rank) != ranks_.end(); }
+/// Returns where `rank` is, or the end. Most lists count up from their first rank.
+static std::vector<int>::const_iterator Find(const std::vector<int>& ranks, int rank) {
+  if (rank >= ranks.front()) {
+    const int place = rank - ranks.front();
+    if (place < std::ssize(ranks) && ranks[At(place)] == rank) return ranks.begin() + place;
+  }
+  return std::ranges::find(ranks, rank);
+}
+
+bool Grid::Contains(int rank) const { return Find(ranks_, rank) != ranks_.end(); }
 
 int Grid::RankAt(const Coordinates& at) const {
   int place = 0;
@@ -174,7 +188,7 @@ int Grid::RankAt(const Coordinates& at) const {
 }
 
 Coordinates Grid::CoordinatesOf(int rank) const {
-  const auto found = std::ranges::find(ranks_, rank);
+  const auto found = Find(ranks_, rank);
   if (found == ranks_.end()) {
     throw LayoutError("rank " + std::to_string(rank) + " is not one of " + JoinRanks(ranks_));
   }
@@ -223,14 +237,12 @@ std::string ToString(Placement placement) {
 
 Placement PlacementOf(const Grid& source, const Grid& destination) {
   std::vector<int> shared;
-  for (const int rank : source.ranks()) {
-    if (destination.Contains(rank)) shared.push_back(rank);
-  }
+  std::ranges::set_intersection(Sorted(source.ranks()), Sorted(destination.ranks()),
+                                std::back_inserter(shared));
   if (shared.empty()) return Placement::kDisjoint;
   if (shared.size() == source.ranks().size() && shared.size() == destination.ranks().size()) {
     return Placement::kColocated;
   }
-  std::ranges::sort(shared);
   throw LayoutError("rank sets share " + JoinRanks(shared) + " of " + JoinRanks(source.ranks()) +
                     " and " + JoinRanks(destination.ranks()) + ", expected all ranks or none");
 }

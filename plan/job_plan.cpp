@@ -11,22 +11,28 @@ namespace {
 /// Merges groups of ranks that have a common rank. Maps each rank to the number of its set; sets are
 /// numbered by their lowest rank.
 std::map<int, int> NumberSets(const std::vector<std::vector<int>>& groups) {
-  std::map<int, int> parent;
+  int end = 0;
+  for (const std::vector<int>& group : groups) end = std::max(end, std::ranges::max(group) + 1);
+  constexpr int kNone = -1;
+  std::vector<int> parent(At(end), kNone);
   const auto root_of = [&](int rank) {
-    while (parent.at(rank) != rank) rank = parent.at(rank);
+    while (parent[At(rank)] != rank) rank = parent[At(rank)];
     return rank;
   };
   for (const std::vector<int>& group : groups) {
     for (const int rank : group) {
-      parent.try_emplace(rank, rank);
-      parent[root_of(rank)] = root_of(group.front());
+      if (parent[At(rank)] == kNone) parent[At(rank)] = rank;
+      parent[At(root_of(rank))] = root_of(group.front());
     }
   }
-  std::map<int, int> number_of_root;
+  std::vector<int> number_of_root(parent.size(), kNone);
+  int next = 0;
   std::map<int, int> numbers;
-  for (const auto& [rank, unused] : parent) {
-    const auto next = static_cast<int>(number_of_root.size());
-    numbers[rank] = number_of_root.try_emplace(root_of(rank), next).first->second;
+  for (int rank = 0; rank < end; ++rank) {
+    if (parent[At(rank)] == kNone) continue;
+    int& number = number_of_root[At(root_of(rank))];
+    if (number == kNone) number = next++;
+    numbers.emplace_hint(numbers.end(), rank, number);
   }
   return numbers;
 }

@@ -52,19 +52,30 @@ std::vector<std::int64_t> BalanceLayers(std::int64_t num_layers, int num_stages,
                       " stages, got " + std::to_string(num_layers));
   }
   std::vector<std::int64_t> sizes(At(num_stages), 1);
-  std::vector<double> costs(sizes.size(), 1.0);
-  costs.front() += first_extra;
-  costs.back() += last_extra;
   // Layers are alike, so giving each to the cheapest stage minimizes both the maximum and the sum
-  // of squares. Costs that differ only by rounding are equal, and then the later stage wins.
+  // of squares. Costs that differ only by rounding are equal, and then the later stage wins. The stages
+  // between the first and the last one take turns, the latest first.
   constexpr double kTolerance = 1e-9;
+  const std::size_t last = sizes.size() - 1;
+  double first_cost = 1.0 + first_extra;
+  double last_cost = 1.0 + last_extra;
+  std::size_t between = last - 1;  // next to take one; 0: there is none
   for (std::int64_t layer = num_stages; layer < num_layers; ++layer) {
-    std::size_t cheapest = sizes.size() - 1;
-    for (std::size_t stage = cheapest; stage-- > 0;) {
-      if (costs[stage] < costs[cheapest] - kTolerance) cheapest = stage;
+    std::size_t cheapest = last;
+    double cost = last_cost;
+    if (between > 0 && static_cast<double>(sizes[between]) < cost - kTolerance) {
+      cheapest = between;
+      cost = static_cast<double>(sizes[between]);
     }
+    if (first_cost < cost - kTolerance) cheapest = 0;
     ++sizes[cheapest];
-    costs[cheapest] += 1.0;
+    if (cheapest == last) {
+      last_cost += 1.0;
+    } else if (cheapest == 0) {
+      first_cost += 1.0;
+    } else {
+      between = between > 1 ? between - 1 : last - 1;
+    }
   }
   return sizes;
 }

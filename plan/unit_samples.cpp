@@ -17,6 +17,7 @@ const EdgeConfig* ColocatedEdge(const Config& config, const ModuleConfig& module
 }
 
 Offload OffloadOf(const Config& config, const ModuleConfig& module) {
+  if (module.offload == Offload::kNone) return Offload::kNone;  // edges take long to compare
   return ColocatedEdge(config, module) == nullptr ? Offload::kNone : module.offload;
 }
 

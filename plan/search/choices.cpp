@@ -1,10 +1,12 @@
 #include "plan/search/choices.hpp"
 
 #include <algorithm>
+#include <deque>
 #include <limits>
 #include <map>
 #include <numeric>
 #include <optional>
+#include <queue>
 #include <stdexcept>
 #include <tuple>
 #include <utility>
@@ -106,8 +108,8 @@ class Front {
 /// Looks for the best choice of all other modules for one sink.
 class SinkSearch {
  public:
-  SinkSearch(const ChoiceProblem& problem, std::size_t sink, const std::vector<Front>& fronts)
-      : problem_(problem), index_(sink), sink_(problem.sinks[sink]), fronts_(fronts) {
+  SinkSearch(const ChoiceProblem& problem, const SinkOption& sink, const std::vector<Front>& fronts)
+      : problem_(problem), sink_(sink), fronts_(fronts) {
     chosen_.resize(fronts.size());
   }
 
@@ -152,7 +154,7 @@ class SinkSearch {
   }
 
   void Keep(const Sums& sums, double step_s) {
-    Choice found{index_, {}, sink_.own.ranks + sums.ranks, step_s};
+    Choice found{.group = sink_.group, .ranks = sink_.own.ranks + sums.ranks, .step_s = step_s};
     for (std::size_t m = 0; m < fronts_.size(); ++m) {
       found.options.push_back(fronts_[m].IndexOf(chosen_[m]));
     }
@@ -227,19 +229,12 @@ class SinkSearch {
   }
 
   const ChoiceProblem& problem_;
-  std::size_t index_;
   const SinkOption& sink_;
   const std::vector<Front>& fronts_;
   std::vector<std::size_t> chosen_;  ///< by module, places in its front
   double limit_s_ = kNever;
   int most_ranks_ = 0;
   std::optional<Choice> best_;
-};
-
-/// A sink and the least time of its steps.
-struct BoundedSink {
-  std::size_t sink = 0;
-  double bound_s = 0.0;
 };
 
 /// The options of a group, and which of them count.
@@ -254,32 +249,70 @@ struct Group {
   std::vector<Front> fronts;
 };
 
+/// A sink, or a set of sinks.
+struct Bounded {
+  double bound_s = 0.0;  ///< least time of a step
+  std::size_t set = 0;
+  std::size_t sink = 0;
+  bool is_set = false;
+  const SinkOption* option = nullptr;  ///< of a sink
+
+  /// Whether it comes after another one.
+  friend bool operator<(const Bounded& a, const Bounded& b) {
+    return std::tuple(a.bound_s, a.set, !a.is_set, a.sink) >
+           std::tuple(b.bound_s, b.set, !b.is_set, b.sink);
+  }
+};
+
 class Searches {
  public:
   explicit Searches(const ChoiceProblem& problem) : problem_(problem) {
-    for (std::size_t sink = 0; sink < problem.sinks.size(); ++sink) {
-      const SinkOption& option = problem.sinks[sink];
-      if (option.own.ranks > problem.max_ranks || option.free_bytes < 0.0) continue;
-      sinks_.push_back({sink, TimeOf(option, Sums())});
+    std::vector<Bounded> sets;
+    for (std::size_t set = 0; set < problem.sets_s.size(); ++set) {
+      sets.push_back({.bound_s = problem.sets_s[set], .set = set, .is_set = true});
     }
-    std::ranges::stable_sort(sinks_, {}, &BoundedSink::bound_s);
+    queue_ = std::priority_queue<Bounded>({}, std::move(sets));
   }
 
-  SinkSearch Of(std::size_t sink) {
-    const std::size_t group = problem_.sinks[sink].group;
-    const auto found = groups_.find(group);
-    const Group& own = found != groups_.end()
-                           ? found->second
-                           : groups_.try_emplace(group, problem_.options_of(group)).first->second;
+  /// Returns sink `place` of those that fit alone, by the time of their steps alone; null if it takes more
+  /// than `limit_s`, or past the last one.
+  const Bounded* At(std::size_t place, double limit_s) {
+    while (place >= sinks_.size() && !queue_.empty() && queue_.top().bound_s <= limit_s) {
+      const Bounded next = queue_.top();
+      queue_.pop();
+      if (next.is_set) {
+        Open(next.set);
+      } else {
+        sinks_.push_back(next);
+      }
+    }
+    return place < sinks_.size() && sinks_[place].bound_s <= limit_s ? &sinks_[place] : nullptr;
+  }
+
+  SinkSearch Of(const SinkOption& sink) {
+    const auto found = groups_.find(sink.group);
+    const Group& own =
+        found != groups_.end()
+            ? found->second
+            : groups_.try_emplace(sink.group, problem_.options_of(sink.group)).first->second;
     return {problem_, sink, own.fronts};
   }
-  /// Those that fit alone, by the time of their steps alone.
-  const std::vector<BoundedSink>& sinks() const { return sinks_; }
 
  private:
+  void Open(std::size_t set) {
+    const std::vector<SinkOption>& options = sets_[set] = problem_.sinks_of(set);
+    for (std::size_t sink = 0; sink < options.size(); ++sink) {
+      const SinkOption& option = options[sink];
+      if (option.own.ranks > problem_.max_ranks || option.free_bytes < 0.0) continue;
+      queue_.push({TimeOf(option, Sums()), set, sink, false, &option});
+    }
+  }
+
   const ChoiceProblem& problem_;
   std::map<std::size_t, Group> groups_;
-  std::vector<BoundedSink> sinks_;
+  std::map<std::size_t, std::vector<SinkOption>> sets_;  ///< that were looked at
+  std::priority_queue<Bounded> queue_;
+  std::deque<Bounded> sinks_;
 };
 
 /// A factor of 1 keeps what is as fast but for rounding.
@@ -298,9 +331,9 @@ std::vector<Choice> BestChoices(const ChoiceProblem& problem, double within, dou
   Searches searches(problem);
   std::vector<Choice> found;
   double best_s = kNever;
-  for (const auto& [sink, bound_s] : searches.sinks()) {
-    if (bound_s > Within(best_s, within)) break;
-    SinkSearch search = searches.Of(sink);
+  for (std::size_t place = 0; const Bounded* sink = searches.At(place, Within(best_s, within));
+       ++place) {
+    SinkSearch search = searches.Of(*sink->option);
     if (search.Bound() > Within(best_s, within)) continue;
     // What is slower than all that is wanted need not be found.
     const double limit_s = best_s < kNever ? Within(best_s, within) * (1.0 + 1e-12) : kNever;
@@ -309,6 +342,8 @@ std::vector<Choice> BestChoices(const ChoiceProblem& problem, double within, dou
     best_s = std::min(best_s, fastest->step_s);
     const auto smallest = search.Smallest(Within(fastest->step_s, equal), fastest->ranks);
     found.push_back(smallest.value_or(*fastest));
+    found.back().set = sink->set;
+    found.back().sink = sink->sink;
   }
   std::erase_if(found, [&](const Choice& each) {
     return each.step_s > Within(best_s, std::max(within, equal));
@@ -320,21 +355,21 @@ std::vector<Choice> BestChoices(const ChoiceProblem& problem, double within, dou
 Choice FewestRanks(const ChoiceProblem& problem, double equal) {
   Searches searches(problem);
   double best_s = kNever;
-  for (const auto& [sink, bound_s] : searches.sinks()) {
-    if (bound_s >= best_s) break;
-    const auto fastest = searches.Of(sink).Fastest(best_s);
+  for (std::size_t place = 0; const Bounded* sink = searches.At(place, best_s); ++place) {
+    const auto fastest = searches.Of(*sink->option).Fastest(best_s);
     if (fastest) best_s = fastest->step_s;
   }
   if (best_s == kNever) throw std::invalid_argument("no choice fits");
   const double limit_s = Within(best_s, equal);
   std::optional<Choice> best;
-  for (const auto& [sink, bound_s] : searches.sinks()) {
-    if (bound_s > limit_s) break;
+  for (std::size_t place = 0; const Bounded* sink = searches.At(place, limit_s); ++place) {
     const int most = best ? best->ranks : problem.max_ranks;
-    const auto smallest = searches.Of(sink).Smallest(limit_s, most);
+    const auto smallest = searches.Of(*sink->option).Smallest(limit_s, most);
     if (!smallest) continue;
     if (!best || smallest->ranks < best->ranks || smallest->step_s < best->step_s) {
       best = smallest;
+      best->set = sink->set;
+      best->sink = sink->sink;
     }
   }
   return *best;

@@ -40,7 +40,11 @@ struct SinkOption {
 struct ChoiceProblem {
   int max_ranks = 0;
   bool chain = false;  ///< the first unit runs through the modules one after the other
-  std::vector<SinkOption> sinks;
+  /// The options of the sink are in sets. By set: a time that no step with one of them falls below.
+  std::vector<double> sets_s;
+  /// Returns the options of a set. Called once for each set that is looked at: those that are too slow are
+  /// not.
+  std::function<std::vector<SinkOption>(std::size_t set)> sinks_of;
   /// Returns the options of every module but the sink, by module. Called once for each group that is
   /// looked at: sinks that are too slow alone are not.
   std::function<std::vector<std::vector<RunOption>>(std::size_t group)> options_of;
@@ -48,8 +52,10 @@ struct ChoiceProblem {
 
 /// A choice for every module.
 struct Choice {
-  std::size_t sink = 0;              ///< index in ChoiceProblem::sinks
-  std::vector<std::size_t> options;  ///< by module, indexes in its list
+  std::size_t set = 0;
+  std::size_t sink = 0;                   ///< index in its set
+  std::size_t group = 0;                  ///< of the sink
+  std::vector<std::size_t> options = {};  ///< by module, indexes in its list
   int ranks = 0;
   double step_s = 0.0;
 };

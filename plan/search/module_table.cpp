@@ -1,5 +1,6 @@
 #include "plan/search/module_table.hpp"
 
+#include <algorithm>
 #include <numeric>
 
 #include "plan/cost/rank_cost.hpp"
@@ -34,23 +35,30 @@ StateWeights WeightsOf(const Config& config, const StateShardings& shardings) {
 }
 
 ModuleTable::ModuleTable(const Config& config, const std::string& module, std::int64_t samples,
-                         const DeviceModel& device, const ModuleTable* like) {
+                         const DeviceModel& device, const AlikeLayers& layers,
+                         const ModuleTable* like)
+    : num_layers_(layers.num_layers()), kinds_(layers.num_kinds()) {
   const ModuleConfig& own = FindModule(config, module);
-  const auto split = own.model->split_layers();
-  layers_.resize(split ? static_cast<std::size_t>(split->number) : 0);
-  AddCosts(config, own, samples, device);
+  AddCosts(config, own, samples, device, layers);
   if (like == nullptr) {
-    AddParameters(config, own);
+    AddParameters(config, own, layers);
   } else {
     CopyParameters(*like);
   }
   pass_s_ = device.RatesOf(module).pass_s;
 }
 
+static void AddCost(const PassCost& cost, PartSums& to) {
+  to.pass_s += cost.forward.total() + cost.backward_s();
+  to.weights_s += cost.weights.total();
+  to.backward_s += cost.backward_s();
+}
+
 void ModuleTable::AddCosts(const Config& config, const ModuleConfig& own, std::int64_t samples,
-                           const DeviceModel& device) {
+                           const DeviceModel& device, const AlikeLayers& layers) {
   const StepShape shape = FullSamples(config, own, samples);
   const RankWork work = WorkOf(own, samples);
+  const double row_bytes = RowBytes(config);
   bool before = true;
   for (const StagePart& part : StageParts(config, own.name, 0)) {
     const ModuleConfig& of = part.module ? *part.module : own;
@@ -59,47 +67,49 @@ void ModuleTable::AddCosts(const Config& config, const ModuleConfig& own, std::i
     if (part.module != &own) {
       RankCost rank(device, rates, share);
       ListWork(config, part, shape, rank);
-      TablePart& end = before ? first_ : last_;
-      end.cost += rank.cost();
-      if (part.runs_backward()) end.kept += static_cast<double>(KeptElements(config, part, work));
+      PartSums& end = before ? first_ : last_;
+      AddCost(rank.cost(), end);
+      if (part.runs_backward()) {
+        end.kept_bytes += row_bytes * static_cast<double>(KeptElements(config, part, work));
+      }
       continue;
     }
     before = false;
-    const auto add = [&](const StagePlace& place, TablePart& to) {
+    const auto add = [&](const StagePlace& place, PartSums& to) {
       RankCost rank(device, rates, share);
       own.model->ListWork(place, shape, own.name, rank);
-      to.cost += rank.cost();
+      AddCost(rank.cost(), to);
       if (!part.runs_backward()) return;
-      to.kept += static_cast<double>(KeptElements(config, part, work, place));
+      to.kept_bytes += row_bytes * static_cast<double>(KeptElements(config, part, work, place));
     };
     add({.layers = {}, .first = true}, first_);
-    for (std::int64_t layer = 0; layer < num_layers(); ++layer) {
-      add({.layers = {layer, layer + 1}}, layers_[static_cast<std::size_t>(layer)]);
+    for (std::size_t kind = 0; kind < kinds_.size(); ++kind) {
+      const std::int64_t layer = layers.FirstOf(kind);
+      add({.layers = {layer, layer + 1}}, kinds_[kind]);
     }
     add({.layers = {}, .last = true}, last_);
   }
 }
 
-void ModuleTable::AddParameters(const Config& config, const ModuleConfig& own) {
+void ModuleTable::AddParameters(const Config& config, const ModuleConfig& own,
+                                const AlikeLayers& layers) {
   const Coordinates at{.tp = own.layout.tp - 1};
   // As many replicas as experts need: how many there are does not matter to a slice.
   Layout layout = own.layout;
   layout.dp = layout.expert_group() / std::gcd(layout.expert_group(), layout.tp * layout.cp);
   bool before = true;
   for (const ParameterSpec& spec : StageParameters(config, own.name, 0)) {
+    const bool of_layer = spec.part == own.name && spec.layer;
+    before = before && !of_layer;
+    if (of_layer && layers.FirstOf(layers.KindOf(*spec.layer)) != *spec.layer) continue;
     const auto slice = SliceOf(spec, layout, at);
     if (!slice) continue;
     const auto elements = static_cast<double>(NumElements(slice->shape));
     HeldElements held;
     (spec.frozen ? held.frozen : held.trained) = elements;
     if (spec.expert && !spec.frozen) held.experts = elements;
-    const bool of_layer = spec.part == own.name && spec.layer;
-    before = before && !of_layer;
-    (of_layer ? layers_.at(static_cast<std::size_t>(*spec.layer))
-     : before ? first_
-              : last_)
-        .held += held;
-    if (spec.part == own.name && before && own.model->ties_embedding()) copy_.held += held;
+    (of_layer ? kinds_[layers.KindOf(*spec.layer)] : before ? first_ : last_).held.Add(held, 1.0);
+    if (spec.part == own.name && before && own.model->ties_embedding()) copy_.held.Add(held, 1.0);
   }
 }
 
@@ -107,26 +117,34 @@ void ModuleTable::CopyParameters(const ModuleTable& like) {
   first_.held = like.first_.held;
   last_.held = like.last_.held;
   copy_.held = like.copy_.held;
-  for (std::size_t i = 0; i < layers_.size(); ++i) layers_[i].held = like.layers_.at(i).held;
+  for (std::size_t i = 0; i < kinds_.size(); ++i) kinds_[i].held = like.kinds_.at(i).held;
 }
 
-std::vector<TablePart> ModuleTable::Stages(const std::vector<std::int64_t>& layers) const {
-  std::vector<TablePart> stages;
-  std::size_t next = 0;
-  for (const std::int64_t size : layers) {
-    TablePart stage;
-    for (std::int64_t i = 0; i < size; ++i) stage += layers_.at(next++);
-    stages.push_back(stage);
+std::vector<StageSums> ModuleTable::Stages(const std::vector<StageRun>& runs) const {
+  std::vector<StageSums> stages;
+  stages.reserve(runs.size());
+  for (const StageRun& run : runs) {
+    StageSums& sums = stages.emplace_back(StageSums{run.stages, run.layers, {}});
+    for (std::size_t kind = 0; kind < kinds_.size(); ++kind) {
+      sums.each.Add(kinds_[kind], static_cast<double>(run.of_kind[kind]));
+    }
   }
-  stages.front() += first_;
-  stages.back() += last_;
-  if (stages.size() > 1) stages.back() += copy_;
-  for (TablePart& stage : stages) {
-    const bool backs = stage.cost.backward_s() > 0.0;
-    stage.cost.forward[Spent::kStarting] += pass_s_;
-    if (backs) stage.cost.inputs[Spent::kStarting] += pass_s_;
+  stages.front().each.Add(first_);
+  stages.back().each.Add(last_);
+  if (stages.size() > 1) stages.back().each.Add(copy_);
+  for (StageSums& sums : stages) {
+    const bool backs = sums.each.backward_s > 0.0;
+    sums.each.pass_s += backs ? 2.0 * pass_s_ : pass_s_;
+    if (backs) sums.each.backward_s += pass_s_;
   }
   return stages;
+}
+
+double ModuleTable::LeastOfLargest(int stages) const {
+  double layer_s = kinds_.empty() ? 0.0 : kinds_.front().pass_s;
+  for (const PartSums& kind : kinds_) layer_s = std::min(layer_s, kind.pass_s);
+  const auto most_layers = static_cast<double>(CeilDivide(num_layers_, stages));
+  return std::max({most_layers * layer_s, first_.pass_s + layer_s, last_.pass_s + layer_s});
 }
 
 }  // namespace troupe

@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "configs/config.hpp"
-#include "plan/cost/breakdown.hpp"
 #include "plan/cost/device.hpp"
 #include "plan/optimizer_settings.hpp"
+#include "plan/search/alike_layers.hpp"
 
 namespace troupe {
 
@@ -18,11 +18,10 @@ struct HeldElements {
   double trained = 0.0;
   double experts = 0.0;  ///< those of `trained` that are of experts
   double frozen = 0.0;
-  HeldElements& operator+=(const HeldElements& other) {
-    trained += other.trained;
-    experts += other.experts;
-    frozen += other.frozen;
-    return *this;
+  void Add(const HeldElements& other, double times) {
+    trained += times * other.trained;
+    experts += times * other.experts;
+    frozen += times * other.frozen;
   }
 };
 
@@ -38,17 +37,27 @@ struct StateWeights {
 };
 StateWeights WeightsOf(const Config& config, const StateShardings& shardings);
 
-/// A part of a module on each of its ranks.
-struct TablePart {
-  PassCost cost;  ///< of a unit
+/// A part of a module on each of its ranks, for a unit of work.
+struct PartSums {
+  double pass_s = 0.0;      ///< forward and backward
+  double weights_s = 0.0;   ///< the part of the backward for gradients of weights
+  double backward_s = 0.0;  ///< all of it
+  double kept_bytes = 0.0;  ///< activations
   HeldElements held;
-  double kept = 0.0;  ///< elements of activations of a unit
-  TablePart& operator+=(const TablePart& other) {
-    cost += other.cost;
-    held += other.held;
-    kept += other.kept;
-    return *this;
+  void Add(const PartSums& other, double times = 1.0) {
+    pass_s += times * other.pass_s;
+    weights_s += times * other.weights_s;
+    backward_s += times * other.backward_s;
+    kept_bytes += times * other.kept_bytes;
+    held.Add(other.held, times);
   }
+};
+
+/// Neighbouring stages that take and hold the same.
+struct StageSums {
+  int stages = 1;
+  std::int64_t layers = 0;  ///< of each
+  PartSums each;
 };
 
 class ModuleTable {
@@ -57,22 +66,25 @@ class ModuleTable {
   /// matter. A unit has `samples` on each replica. Inline encoders and projectors that run with the
   /// module count with its first or last stage. `like`: a table of the same parameters, or null.
   ModuleTable(const Config& config, const std::string& module, std::int64_t samples,
-              const DeviceModel& device, const ModuleTable* like = nullptr);
+              const DeviceModel& device, const AlikeLayers& layers,
+              const ModuleTable* like = nullptr);
 
-  /// Returns the stages that have so many layers each.
-  std::vector<TablePart> Stages(const std::vector<std::int64_t>& layers) const;
-  std::int64_t num_layers() const { return static_cast<std::int64_t>(layers_.size()); }
+  /// Returns the stages that have these layers.
+  std::vector<StageSums> Stages(const std::vector<StageRun>& runs) const;
+  /// Returns what the largest of `stages` stages takes at least.
+  double LeastOfLargest(int stages) const;
 
  private:
   void AddCosts(const Config& config, const ModuleConfig& own, std::int64_t samples,
-                const DeviceModel& device);
-  void AddParameters(const Config& config, const ModuleConfig& own);
+                const DeviceModel& device, const AlikeLayers& layers);
+  void AddParameters(const Config& config, const ModuleConfig& own, const AlikeLayers& layers);
   void CopyParameters(const ModuleTable& like);
 
-  TablePart first_;  ///< what runs before the layers
-  std::vector<TablePart> layers_;
-  TablePart last_;  ///< and behind them
-  TablePart copy_;  ///< a second embedding, if the last stage is not the first
+  std::int64_t num_layers_ = 0;
+  PartSums first_;               ///< what runs before the layers
+  std::vector<PartSums> kinds_;  ///< a layer of each kind
+  PartSums last_;                ///< what runs after them
+  PartSums copy_;                ///< a second embedding, if the last stage is not the first
   double pass_s_ = 0.0;
 };
 

@@ -2,8 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
-#include <tuple>
 #include <vector>
 
 #include "configs/config.hpp"
@@ -11,31 +9,6 @@
 #include "plan/search/module_table.hpp"
 
 namespace troupe {
-
-/// A module as a pipeline: what its ranks take for one microbatch, and for a step.
-struct Pipeline {
-  double first_s = 0.0;   ///< of the first microbatch
-  double period_s = 0.0;  ///< between microbatches
-  double update_s = 0.0;  ///< what follows the last unit: CostOfUpdate of a rank's stages
-  double bytes = 0.0;     ///< of the rank that holds most
-};
-
-/// What the closed form needs of a stage.
-struct StageSums {
-  double pass_s = 0.0;
-  double split_s = 0.0;  ///< its passes less twice the weights
-  double backward_s = 0.0;
-  double kept_bytes = 0.0;
-  HeldElements held;
-  std::int64_t layers = 0;
-};
-
-/// The stages of a table with so many layers each.
-std::vector<StageSums> SumsOf(const ModuleTable& table, const std::vector<std::int64_t>& sizes,
-                              double row_bytes);
-
-/// Interpolates between units of two sizes: `weight` 0 gives `one`, 1 gives `two`.
-StageSums Between(const StageSums& one, const StageSums& two, double weight);
 
 /// What a pipeline runs in a step.
 struct PipelineRun {
@@ -46,27 +19,31 @@ struct PipelineRun {
       0;  ///< that later modules hold while a stage waits for their gradients
 };
 
-class PipelineModel {
- public:
-  /// `device` outlives it.
-  explicit PipelineModel(const DeviceModel& device) : device_(device) {}
-  PipelineModel(const PipelineModel&) = delete;
-  PipelineModel& operator=(const PipelineModel&) = delete;
-
-  /// `module` states the layout and the chunks; `stages` has all its virtual stages.
-  Pipeline Of(const Config& config, const ModuleConfig& module,
-              const std::vector<StageSums>& stages, const PipelineRun& run);
-
- private:
-  double SlowestHop(const Config& config, const ModuleConfig& module, std::int64_t samples) const;
-  const std::vector<std::int64_t>& KeptInterleaved(int pp, int chunks, std::int64_t units);
-
-  const DeviceModel& device_;
-  std::map<std::tuple<int, int, std::int64_t>, std::vector<std::int64_t>> kept_interleaved_;
-  // By rank of the pipeline; members so that a call allocates nothing.
-  std::vector<double> busy_s_;
-  std::vector<double> bytes_;
-  std::vector<double> updates_s_;
+/// A module as a pipeline: what its ranks take for one microbatch, and for a step.
+struct Pipeline {
+  double first_s = 0.0;   ///< of the first microbatch
+  double period_s = 0.0;  ///< between microbatches
+  double update_s = 0.0;  ///< what follows the last unit: CostOfUpdate of a rank's stages
+  double bytes = 0.0;     ///< of the rank that holds most
 };
+
+/// Interpolates between units of two sizes: `weight` 0 gives `one`, 1 gives `two`.
+std::vector<StageSums> Between(const std::vector<StageSums>& one, const std::vector<StageSums>& two,
+                               double weight);
+
+/// Returns the most units that a stage of an interleaved pipeline (InterleavedOrders) keeps at one time:
+/// that of `chunk` on `rank`.
+std::int64_t KeptInterleaved(int pp, int chunks, int rank, int chunk, std::int64_t units);
+
+/// Returns the pipeline of a module. `module` states the layout and the chunks; `stages` are all its
+/// virtual stages.
+Pipeline PipelineOf(const Config& config, const DeviceModel& device, const ModuleConfig& module,
+                    const std::vector<StageSums>& stages, const PipelineRun& run);
+
+/// Returns a pipeline that takes and holds at most what `module` does with as many replicas or fewer,
+/// which have at least `run.units` units. Its update takes no time.
+Pipeline LeastPipelineOf(const Config& config, const DeviceModel& device,
+                         const ModuleConfig& module, const std::vector<StageSums>& stages,
+                         const PipelineRun& run);
 
 }  // namespace troupe

@@ -74,8 +74,9 @@ class SearchSpace {
   /// Returns the choices within `within` times the fastest, best first; at most one for each way to run
   /// the sink. Empty if nothing fits.
   std::vector<PlannedJob> Best(double within) const;
-  /// Returns the number of ways to run the sink.
-  std::size_t num_sinks() const;
+  /// Returns the number of ways to run the sink, and how many of them Best priced so far.
+  std::size_t num_ways() const;
+  std::size_t num_priced() const;
 
  private:
   struct Parts;

@@ -25,7 +25,7 @@ TEST_CASE("plan prints plans from the fastest on, and writes files that check ac
   CHECK_THAT(planned.out, Contains("8 devices of h100-80g: NVIDIA H100 data sheet"));
   CHECK_THAT(planned.out, Contains("\n1  ") && Contains("\n3  "));
   CHECK_THAT(planned.out, Contains("\nstep  "));
-  CHECK_THAT(planned.err, Contains("ways to run language fit, searched in "));
+  CHECK_THAT(planned.err, Contains(" ways to run language, ") && Contains(" priced in full, searched in "));
   for (const char* name : {"plan1.toml", "plan2.toml", "plan3.toml"}) {
     const Outcome checked = RunTroupe({"check", out + "/" + name});
     INFO(name << checked.out << checked.err);

@@ -3,6 +3,7 @@
 // and a generator run as replicas on single GPUs before and behind a language model in tp, pp and dp.
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <string>
@@ -75,10 +76,11 @@ struct DistTrainLayout {
   int dp = 1;
 };
 
-/// A problem, and the layout of the language model in each of its sinks.
+/// A problem, and its sinks with the layout of the language model in each. A set has the sinks of one dp.
 struct DistTrainProblem {
   ChoiceProblem problem;
-  std::vector<DistTrainLayout> layouts;
+  std::vector<std::vector<SinkOption>> sinks;
+  std::vector<std::vector<DistTrainLayout>> layouts;
 };
 
 /// `batch` samples per step, in microbatches of one.
@@ -91,6 +93,8 @@ inline DistTrainProblem MakeDistTrain(const DistTrainModel& model, int gpus, int
   for (int dp = 1; dp <= batch; ++dp) {
     if (batch % dp != 0) continue;
     const std::size_t group = dps.size();
+    auto& sinks = made.sinks.emplace_back();
+    auto& layouts = made.layouts.emplace_back();
     for (const int tp : {1, 2, 4, 8}) {
       for (int pp = 1; pp <= model.layers; ++pp) {
         const int ranks = tp * pp * dp;
@@ -98,15 +102,22 @@ inline DistTrainProblem MakeDistTrain(const DistTrainModel& model, int gpus, int
           continue;
         }
         const double whole_s = cost.language_s(tp);
-        made.problem.sinks.push_back(
-            {.own = {.ranks = ranks, .first_s = whole_s, .period_s = whole_s / pp},
-             .units = batch / dp,
-             .group = group});
-        made.layouts.push_back({tp, pp, dp});
+        sinks.push_back({.own = {.ranks = ranks, .first_s = whole_s, .period_s = whole_s / pp},
+                         .units = batch / dp,
+                         .group = group});
+        layouts.push_back({tp, pp, dp});
       }
     }
     dps.push_back(dp);
+    double least_s = 0.0;
+    for (const SinkOption& sink : sinks) {
+      const double own_s =
+          sink.own.first_s + static_cast<double>(sink.units - 1) * sink.own.period_s;
+      least_s = least_s == 0.0 ? own_s : std::min(least_s, own_s);
+    }
+    made.problem.sets_s.push_back(least_s);
   }
+  made.problem.sinks_of = [sinks = made.sinks](std::size_t set) { return sinks[set]; };
   made.problem.options_of = [cost, gpus, dps](std::size_t group) {
     std::vector<std::vector<RunOption>> modules;
     for (const double sample_s : {cost.encoder_s(), cost.generator_s()}) {

@@ -9,12 +9,15 @@ namespace troupe {
 namespace {
 
 /// The fewest GPUs with a step of at most `equal` times the shortest, by trying everything.
-int FewestByTrying(const ChoiceProblem& problem, double equal, double& best_s) {
+int FewestByTrying(const DistTrainProblem& made, double equal, double& best_s) {
+  const ChoiceProblem& problem = made.problem;
+  std::vector<SinkOption> sinks;
+  for (const auto& set : made.sinks) sinks.insert(sinks.end(), set.begin(), set.end());
   best_s = std::numeric_limits<double>::infinity();
   int fewest = problem.max_ranks;
   for (const bool counts : {false, true}) {
     const double limit_s = best_s * equal * (1.0 + 1e-12);
-    for (const SinkOption& sink : problem.sinks) {
+    for (const SinkOption& sink : sinks) {
       const auto modules = problem.options_of(sink.group);
       for (const RunOption& encoder : modules[0]) {
         const int before = sink.own.ranks + encoder.ranks;
@@ -43,12 +46,12 @@ TEST_CASE("DistTrain's plans are those of trying everything, and leave GPUs that
     int gpus;
     int batch;
   };
-  const Size size = GENERATE(Size{40, 40}, Size{112, 240}, Size{200, 480});
+  const Size size = GENERATE(Size{40, 40}, Size{112, 240}, Size{200, 480}, Size{1296, 1920});
   const DistTrainProblem made = MakeDistTrain(kMllm72b, size.gpus, size.batch);
   INFO(size.gpus << " GPUs");
   constexpr double kEqual = 1.001;
   double best_s = 0.0;
-  const int fewest = FewestByTrying(made.problem, kEqual, best_s);
+  const int fewest = FewestByTrying(made, kEqual, best_s);
   const Choice plan = FewestRanks(made.problem, kEqual);
   CHECK(plan.ranks == fewest);
   CHECK(plan.step_s <= kEqual * best_s * (1.0 + 1e-12));

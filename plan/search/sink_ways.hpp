@@ -1,0 +1,71 @@
+// The ways to run the language model: its layouts, microbatches, schedules and recomputation.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <span>
+#include <tuple>
+#include <vector>
+
+#include "plan/search/choices.hpp"
+#include "plan/search/module_table.hpp"
+#include "plan/search/pipeline.hpp"
+#include "plan/search/search_job.hpp"
+
+namespace troupe {
+
+/// A set has the ways that differ in the number of replicas alone. Sets are bounded at first; a way is
+/// priced when its set is looked at.
+class SinkWays {
+ public:
+  /// `job` outlives it.
+  explicit SinkWays(SearchJob& job);
+
+  /// Returns by set the least time of a step.
+  const std::vector<double>& least_s() const { return least_s_; }
+  /// Returns the ways of a set that fit. The group of each is its number in PointOf.
+  std::vector<SinkOption> Price(std::size_t set);
+  const SinkPoint& PointOf(std::size_t group) const { return points_[group]; }
+
+  /// The ways of all sets, and those of the sets that were priced.
+  std::size_t num_ways() const { return num_ways_; }
+  std::size_t num_priced() const { return num_priced_; }
+
+ private:
+  /// One division of each layer.
+  struct Division {
+    Layout layout;
+    std::int64_t samples = 1;  ///< of a microbatch, on each replica
+    unsigned inlined = 0;
+    std::vector<ModuleTable> tables;  ///< by level of recomputation
+  };
+  struct Set {
+    std::size_t division = 0;
+    int pp = 1;
+    int chunks = 1;
+    std::size_t level = 0;
+    ScheduleKind kind = ScheduleKind::k1F1B;
+  };
+
+  void AddDivisions();
+  bool MayInline(unsigned inlined, int tp) const;
+  void AddDivision(const Layout& layout, std::int64_t samples, unsigned inlined);
+  void AddSets(std::size_t division);
+  void AddSet(const Set& set, ModuleConfig& module, const std::vector<StageSums>& stages);
+  const std::vector<StageRun>& RunsOf(const ModuleConfig& module);
+  /// Returns the numbers of replicas that divide the global batch, up to what the devices allow.
+  std::span<const std::int64_t> ReplicasOf(const Set& set);
+
+  SearchJob& job_;
+  std::vector<Division> divisions_;
+  std::vector<Set> sets_;
+  std::vector<double> least_s_;
+  std::vector<SinkPoint> points_;
+  std::size_t num_ways_ = 0;
+  std::size_t num_priced_ = 0;
+  std::map<std::int64_t, std::vector<std::int64_t>> divisors_;       ///< by samples of a replica
+  std::map<std::tuple<int, int, int, unsigned>, ModuleTable> like_;  ///< with the same parameters
+};
+
+}  // namespace troupe
