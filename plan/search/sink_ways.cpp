@@ -13,6 +13,19 @@ std::vector<ScheduleKind> KindsFor(const ModuleConfig& module) {
   return {ScheduleKind::k1F1B, ScheduleKind::kZbH1};
 }
 
+/// The layout of the module with its experts divided in every way that `ranks` ranks allow.
+std::vector<Layout> ExpertDivisions(const ModuleConfig& module, int ranks) {
+  Layout layout = module.layout;
+  const std::int64_t experts = module.model->num_experts();
+  if (experts == 0) return {layout};
+  std::vector<Layout> layouts;
+  for (const std::int64_t ep : DivisorsOf(experts)) {
+    layout.ep = static_cast<int>(ep);
+    if (layout.expert_group() <= ranks) layouts.push_back(layout);
+  }
+  return layouts;
+}
+
 double LargestOf(const std::vector<StageSums>& stages) {
   double largest_s = 0.0;
   for (const StageSums& stage : stages) largest_s = std::max(largest_s, stage.each.pass_s);
@@ -38,10 +51,11 @@ void SinkWays::AddDivisions() {
         if (!MayInline(inlined, static_cast<int>(tp))) continue;
         for (const std::int64_t samples : PowersOfTwo(64)) {
           if (job_.global_batch % samples != 0) break;
-          Layout layout = job_.Sink().layout;
-          layout.tp = static_cast<int>(tp);
-          layout.cp = static_cast<int>(cp);
-          AddDivision(layout, samples, inlined);
+          for (Layout layout : ExpertDivisions(job_.Sink(), limits.ranks)) {
+            layout.tp = static_cast<int>(tp);
+            layout.cp = static_cast<int>(cp);
+            AddDivision(layout, samples, inlined);
+          }
         }
       }
     }

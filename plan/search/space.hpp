@@ -4,7 +4,8 @@
 // What is tried:
 //   language model   tp 1, 2, 4, ... up to a node; cp likewise, with at least 256 tokens for a rank; pp,
 //                    where more stages make the largest one smaller; dp that divides the global batch;
-//                    1f1b, zb-h1 and interleaved with 2 or 4 stages per rank; ep and etp as configured
+//                    1f1b, zb-h1 and interleaved with 2 or 4 stages per rank; ep that divides the
+//                    experts; etp as configured
 //   microbatches     of 1, 2, 4, ... 64 samples per replica
 //   encoders         inline in the language model; colocated with it, for a step at once; or on ranks of
 //                    their own, with pp up to 8
@@ -45,6 +46,7 @@ struct EncoderPoint {
   Placement placement = Placement::kInline;
   Layout layout = {};
   Recompute recompute = {};
+  friend bool operator==(const EncoderPoint&, const EncoderPoint&) = default;
 };
 
 /// Limits of the search.

@@ -6,7 +6,7 @@
 #include <catch2/catch.hpp>
 
 #include "configs/loader.hpp"
-#include "plan/cost/known_devices.hpp"
+#include "plan/cost/device_file.hpp"
 #include "plan/search/choices.hpp"
 #include "plan/search/sink_ways.hpp"
 #include "schedule/schedule.hpp"
@@ -63,18 +63,18 @@ TEST_CASE("sets of ways leave out none that fits, and none is faster than its se
   const std::string path =
       GENERATE(as<std::string>(), "configs/vlm_7b.toml", "configs/shapes_experts.toml");
   const Config config = LoadConfig(path).config;
-  DeviceSpecification device = KnownDevices().front();
-  device.memory_gb = 1e6;
-  const auto all = AllWays(config, DeviceModelOf(device, config.run), 16);
+  DeviceModel device = ReadDevice("a100-80g", config.run);
+  device.memory_bytes = 1e15;
+  const auto all = AllWays(config, device, 16);
   // Half of the ways fit.
-  const double most_bytes = 0.94 * device.memory_gb * 1e9;
+  const double most_bytes = 0.94 * device.memory_bytes;
   std::vector<double> bytes;
   for (const SinkOption& way : all) bytes.push_back(most_bytes - way.free_bytes);
   std::ranges::sort(bytes);
   REQUIRE(bytes.size() > 100);
   const double half = bytes[bytes.size() / 2] * 1.000001;
-  device.memory_gb = half / 0.94 * 1e-9;
-  const auto fitting = AllWays(config, DeviceModelOf(device, config.run), 16);
+  device.memory_bytes = half / 0.94;
+  const auto fitting = AllWays(config, device, 16);
   CHECK(fitting.size() ==
         static_cast<std::size_t>(std::ranges::upper_bound(bytes, half) - bytes.begin()));
 }

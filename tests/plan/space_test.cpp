@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <random>
+#include <set>
 
 #include <catch2/catch.hpp>
 
@@ -71,8 +72,12 @@ TEST_CASE("the layouts of a job with experts can divide them", "[plan]") {
   const DeviceModel device = ReadDevice("a100-80g", config.run);
   const SearchSpace space(config, device, {.ranks = 8});
   const auto jobs = space.Best(2.0);
-  REQUIRE(!jobs.empty());
-  for (const PlannedJob& job : jobs) JobPlan plan(Applied(config, job));
+  std::set<int> eps;
+  for (const PlannedJob& job : jobs) {
+    JobPlan plan(Applied(config, job));
+    eps.insert(job.sink.layout.ep);
+  }
+  CHECK(eps == std::set<int>{1, 2, 4});  // of four experts
 }
 
 namespace {
