@@ -116,10 +116,12 @@ std::string WrongNumber(const CLI::App& verb, const std::string& error) {
   for (const CLI::Option* option : verb.get_options()) {
     const std::string name = option->get_name();
     const std::string expected = ExpectedNumber(*option);
-    if (expected.empty() || option->count() == 0) continue;
+    if (expected.empty()) continue;
     // "--local: Value 0 not in range 1 to 256", "Could not convert: --steps = 1.5"
     if (error.starts_with(name + ": ") || error.find(": " + name + " = ") != std::string::npos) {
-      return name + ": expected " + expected + ", got " + Quoted(option->results().back());
+      const auto& given = option->results();
+      return name + ": expected " + expected + ", got " +
+             (given.empty() ? "none" : Quoted(given.back()));
     }
   }
   return "";

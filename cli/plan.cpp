@@ -5,24 +5,27 @@
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <map>
 #include <memory>
 #include <stdexcept>
 
 #include "cli/commands.hpp"
+#include "cli/plan_report.hpp"
 #include "cluster/variables.hpp"
 #include "configs/loader.hpp"
 #include "configs/toml_value.hpp"
 #include "files/file_error.hpp"
 #include "files/output_file.hpp"
 #include "layout/text.hpp"
-#include "plan/cost/account.hpp"
 #include "plan/cost/device_file.hpp"
+#include "plan/search/nearest.hpp"
 #include "plan/search/planner.hpp"
-#include "trace/analyze/table.hpp"
 
 namespace troupe {
 namespace {
+
+constexpr int kMostPlans = 64;
 
 struct PlanArguments {
   ConfigArguments config;
@@ -30,7 +33,7 @@ struct PlanArguments {
   std::string device;
   int top = 5;
   int explain = 0;  ///< number of a plan; 0: none
-  int against = 1;
+  int against = 0;  ///< 0: the best, or the next one of plan 1
   std::string out;
 };
 
@@ -40,83 +43,6 @@ DeviceModel DeviceFor(const std::string& name, const RunConfig& run) {
   } catch (const std::runtime_error& error) {
     throw LaunchError(std::string("--device: ") + error.what());
   }
-}
-
-std::string LayoutText(const Config& config, const ModuleConfig& module) {
-  if (module.inline_in) return "in " + *module.inline_in;
-  std::string text = ToString(module.layout);
-  for (const EdgeConfig& edge : config.edges) {
-    if (edge.from == module.name && PlacementOfEdge(config, edge) == Placement::kColocated) {
-      text += ", shared";
-    }
-  }
-  return text;
-}
-
-std::string ScheduleText(const ScheduleConfig& schedule) {
-  const std::string kind = ToString(schedule.kind);
-  return schedule.kind == ScheduleKind::kInterleaved ? kind + ":" + std::to_string(schedule.chunks)
-                                                     : kind;
-}
-
-std::string TableOf(const std::vector<Plan>& plans) {
-  Table table{{"#", "step ms", "samples/s", "GPUs", "MFU", "GB", "bubble", "sending"}, {}};
-  for (const ModuleConfig& module : plans.front().config.modules) {
-    table.columns.push_back(module.name);
-  }
-  for (const char* more : {"schedule", "batch"}) table.columns.emplace_back(more);
-  int number = 0;
-  for (const Plan& plan : plans) {
-    const double step_ms = plan.cost.step_s * 1e3;
-    const auto batch = static_cast<double>(plan.config.global_batch());
-    std::vector<Cell> row = {++number,
-                             Cell::Number(Formatted(step_ms < 10.0 ? "%.3f" : "%.1f", step_ms)),
-                             Cell::Number(Formatted("%.1f", batch / plan.cost.step_s)),
-                             plan.job.ranks,
-                             Cell::Number(Percent(plan.mfu)),
-                             Cell::Number(Formatted("%.1f", plan.bytes * 1e-9)),
-                             Cell::Number(Percent(plan.bubble)),
-                             Cell::Number(Percent(plan.sending))};
-    for (const ModuleConfig& module : plan.config.modules) {
-      row.emplace_back(LayoutText(plan.config, module));
-    }
-    const ScheduleConfig& schedule = plan.config.schedule;
-    row.emplace_back(ScheduleText(schedule));
-    row.emplace_back(std::to_string(schedule.microbatches) + " x " +
-                     std::to_string(schedule.micro_batch_size));
-    table.rows.push_back(std::move(row));
-  }
-  return ToText(table);
-}
-
-/// Where the milliseconds of two plans go, line by line.
-std::string ExplanationOf(const Plan& slower, const Plan& faster, const PlanArguments& arguments) {
-  const auto lines_of = [](const Plan& plan) { return AccountOf(JobPlan(plan.config), plan.cost); };
-  const auto theirs = lines_of(faster);
-  auto own = lines_of(slower);
-  // What only the other one spends stands behind the line that precedes it there.
-  auto place = own.begin();
-  for (const AccountLine& line : theirs) {
-    const auto same = std::ranges::find(own, line.what, &AccountLine::what);
-    place = 1 + (same != own.end() ? same : own.insert(place, {line.what, 0.0}));
-  }
-  Table table{{"on the busiest devices, ms", "#" + std::to_string(arguments.explain),
-               "#" + std::to_string(arguments.against), "difference"},
-              {}};
-  const bool is_short = slower.cost.step_s < 0.01;
-  const auto add = [&](const std::string& what, double own_s, double their_s) {
-    const char* const format = is_short ? "%.3f" : "%.1f";
-    table.rows.push_back(
-        {what, Cell::Number(Formatted(format, own_s * 1e3)),
-         Cell::Number(Formatted(format, their_s * 1e3)),
-         Cell::Number(Formatted(is_short ? "%+.3f" : "%+.1f", (own_s - their_s) * 1e3))});
-  };
-  for (const AccountLine& line : own) {
-    const auto same = std::ranges::find(theirs, line.what, &AccountLine::what);
-    add(line.what, line.seconds, same == theirs.end() ? 0.0 : same->seconds);
-  }
-  add("step", slower.cost.step_s, faster.cost.step_s);
-  return "\n" + ToText(table);
 }
 
 /// The settings of a plan over the configuration, and those of the command line below them, by key.
@@ -132,16 +58,37 @@ std::map<std::string, std::string> ValuesOf(const Plan& plan, const LoadedConfig
   return values;
 }
 
+/// A device, with the links that the configuration states.
+DeviceModel LinkedDevice(const std::string& name, const Config& config) {
+  DeviceModel device = DeviceFor(name, config.run);
+  device.topology = With(config.cluster.topology, device.topology);
+  return device;
+}
+
+/// Says that nothing fits, and what would.
+int NothingFits(const PlanArguments& arguments, const Config& config, int gpus) {
+  const double bytes = LinkedDevice(arguments.device, config).memory_bytes;
+  std::fprintf(stderr, "%s: no layout of %s fits on %s of %.0f GB\n", arguments.config.path.c_str(),
+               config.Sink().name.c_str(), Counted(gpus, "device").c_str(), bytes * 1e-9);
+  const auto changes =
+      NearestChanges(config, gpus, {arguments.device, KnownDevices(), LinkedDevice});
+  std::fputs(TextOf(changes).c_str(), stderr);
+  return kExitFailed;
+}
+
 /// How a file of a plan begins.
 const std::string kFirstWords = "# Made by troupe plan: ";
 
+bool IsOfPlan(const std::string& path) {
+  std::ifstream file(path);
+  std::string begin(kFirstWords.size(), ' ');
+  return file.read(begin.data(), static_cast<std::streamsize>(begin.size())) &&
+         begin == kFirstWords;
+}
+
 /// Refuses to replace what is not a file of a plan, such as the configuration itself.
 void RefuseOtherFile(const std::string& path) {
-  std::ifstream file(path);
-  if (!file) return;
-  std::string begin(kFirstWords.size(), ' ');
-  file.read(begin.data(), static_cast<std::streamsize>(begin.size()));
-  if (begin == kFirstWords) return;
+  if (!std::filesystem::exists(path) || IsOfPlan(path)) return;
   throw LaunchError("--out: " + path + " is there and was not made by troupe plan");
 }
 
@@ -166,6 +113,20 @@ std::string FileOf(const Plan& plan, const LoadedConfig& loaded, const std::stri
     text += "\n[[edges]]\nfrom = " + Quoted(edge.from) + "\nto = " + Quoted(edge.to) + "\n" + lines;
   }
   return text;
+}
+
+/// Removes the files of an earlier run from a number on, but not the one that the plans extend. Returns how
+/// many there were.
+int RemoveFrom(int number, const std::function<std::filesystem::path(int)>& path_of,
+               const std::string& extended) {
+  int removed = 0;
+  std::error_code error;
+  for (; number <= kMostPlans; ++number) {
+    const std::filesystem::path path = path_of(number);
+    if (!IsOfPlan(path.string()) || std::filesystem::equivalent(path, extended, error)) continue;
+    removed += std::filesystem::remove(path, error) ? 1 : 0;
+  }
+  return removed;
 }
 
 void WriteFiles(const PlanArguments& arguments, const LoadedConfig& loaded,
@@ -196,49 +157,64 @@ void WriteFiles(const PlanArguments& arguments, const LoadedConfig& loaded,
       throw std::logic_error(path.string() + ": loads as another configuration than was planned");
     }
   }
-  std::printf("wrote %s to %s\n",
-              plans.size() == 1 ? "plan1.toml"
-                                : ("plan1.toml to plan" + std::to_string(number) + ".toml").c_str(),
-              arguments.out.c_str());
+  const int removed = RemoveFrom(number + 1, path_of, arguments.config.path);
+  std::printf(
+      "wrote %s to %s%s\n",
+      plans.size() == 1 ? "plan1.toml"
+                        : ("plan1.toml to plan" + std::to_string(number) + ".toml").c_str(),
+      arguments.out.c_str(),
+      removed > 0 ? (", removed " + Counted(removed, "file") + " of more plans").c_str() : "");
 }
 
-/// Returns plan `number` of the table, which `flag` asks for.
-const Plan& PlanNumbered(const std::vector<Plan>& plans, const char* flag, int number) {
-  if (number <= static_cast<int>(plans.size())) return plans[static_cast<std::size_t>(number) - 1];
+/// Throws if plan `number` of the table, which `flag` asks for, is not there.
+void ExpectPlan(const std::vector<Plan>& plans, const char* flag, int number) {
+  if (number <= static_cast<int>(plans.size())) return;
   throw LaunchError(std::string(flag) + ": expected 1 to " + std::to_string(plans.size()) +
                     ", got " + std::to_string(number));
+}
+
+/// Returns what --explain asks for.
+std::string ExplanationFor(const PlanArguments& arguments, const std::vector<Plan>& plans) {
+  if (arguments.explain == 0) return {};
+  ExpectPlan(plans, "--explain", arguments.explain);
+  ExpectPlan(plans, "--against", arguments.against);
+  const auto number = static_cast<std::size_t>(arguments.explain);
+  auto against = static_cast<std::size_t>(arguments.against);
+  if (against == 0) against = number > 1 ? 1 : std::min<std::size_t>(plans.size(), 2);
+  return ExplanationOf(plans, number, against == number ? 0 : against);
+}
+
+/// Returns a report of simulations that go on for long.
+PlanProgress LongProgress(std::chrono::steady_clock::time_point begin) {
+  return [next = begin + std::chrono::seconds(3)](std::size_t number, std::size_t all) mutable {
+    const auto now = std::chrono::steady_clock::now();
+    if (now < next) return;
+    next = now + std::chrono::seconds(3);
+    std::fprintf(stderr, "simulates plan %zu of %zu\n", number + 1, all);
+  };
 }
 
 int MakePlan(const PlanArguments& arguments) {
   const LoadedConfig loaded = LoadConfig(arguments.config.path, arguments.config.overrides);
   const Config& config = loaded.config;
-  DeviceModel device = DeviceFor(arguments.device, config.run);
-  device.topology = With(config.cluster.topology, device.topology);
+  const DeviceModel device = LinkedDevice(arguments.device, config);
   const int gpus = arguments.gpus > 0 ? arguments.gpus : config.cluster.ranks;
   const auto begin = std::chrono::steady_clock::now();
   const SearchSpace space(config, device, {.ranks = gpus});
-  const auto plans = BestPlans(space, config, device, static_cast<std::size_t>(arguments.top));
+  const auto top = static_cast<std::size_t>(arguments.top);
+  const Plans plans = BestPlans(space, config, device, top, LongProgress(begin));
   const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
-  if (plans.empty()) {
-    std::fprintf(stderr, "%s: no layout of %s fits on %s of %.0f GB\n",
-                 arguments.config.path.c_str(), config.Sink().name.c_str(),
-                 Counted(gpus, "device").c_str(), device.memory_bytes * 1e-9);
-    return kExitFailed;
-  }
-  std::string explanation;
-  if (arguments.explain > 0) {
-    explanation = ExplanationOf(PlanNumbered(plans, "--explain", arguments.explain),
-                                PlanNumbered(plans, "--against", arguments.against), arguments);
-  }
+  if (plans.best.empty()) return NothingFits(arguments, config, gpus);
+  const std::string explanation = ExplanationFor(arguments, plans.best);
   std::fprintf(stderr, "%zu ways to run %s, %zu of them priced in full, searched in %.2f s\n",
                space.num_ways(), config.Sink().name.c_str(), space.num_priced(), took.count());
   const bool stated = config.cluster.topology != TopologyConfig{};
-  std::printf("%s of %s: %s%s\nglobal batch %lld\n\n%s%s", Counted(gpus, "device").c_str(),
+  std::printf("%s of %s: %s%s\nglobal batch %lld\n\n%s%s%s", Counted(gpus, "device").c_str(),
               device.name.c_str(), device.source.c_str(),
               stated ? "; but links as [cluster.topology] states" : "",
-              static_cast<long long>(config.global_batch()), TableOf(plans).c_str(),
-              explanation.c_str());
-  if (!arguments.out.empty()) WriteFiles(arguments, loaded, plans);
+              static_cast<long long>(config.global_batch()), TableOf(plans.best).c_str(),
+              NotesOn(plans, top).c_str(), explanation.c_str());
+  if (!arguments.out.empty()) WriteFiles(arguments, loaded, plans.best);
   return kExitDone;
 }
 
@@ -258,6 +234,9 @@ void AddPlan(CLI::App& app, Command& command) {
       "stage.\n"
       "With --explain: linears, attention, elements (norms and the like) are time on operations,\n"
       "starting is to launch them.\n"
+      "Of plans that only cut samples over cp in place of dp, one is shown. If nothing fits, it "
+      "names\n"
+      "what would be enough: more GPUs, larger ones, optimizer.shard, bfloat16.\n"
       "Exit code: 0 planned, 1 nothing fits or a file cannot be written, 2 bad configuration.");
   auto arguments = std::make_shared<PlanArguments>();
   AddConfigArguments(*verb, arguments->config);
@@ -269,15 +248,15 @@ void AddPlan(CLI::App& app, Command& command) {
       ->required();
   verb->add_option("--top", arguments->top,
                    "plans to show, of those within 5% of the best; default 5")
-      ->check(CLI::Range(1, 64));
+      ->check(CLI::Range(1, kMostPlans));
   auto* explain = verb->add_option("--explain", arguments->explain,
                                    "show where each millisecond of plan N goes")
                       ->type_name("N")
-                      ->check(CLI::Range(1, 64));
+                      ->check(CLI::Range(1, kMostPlans));
   verb->add_option("--against", arguments->against,
-                   "with --explain: compared with plan M; default 1")
+                   "with --explain: compared with plan M; default 1, of plan 1 the next")
       ->type_name("M")
-      ->check(CLI::Range(1, 64))
+      ->check(CLI::Range(1, kMostPlans))
       ->needs(explain);
   verb->add_option("--out", arguments->out,
                    "write each as planN.toml, which extends CONFIG, into this folder")

@@ -1,6 +1,9 @@
 #include "plan/search/planner.hpp"
 
 #include <algorithm>
+#include <cmath>
+#include <tuple>
+#include <utility>
 
 #include "plan/cost/account.hpp"
 #include "plan/memory.hpp"
@@ -54,14 +57,30 @@ Plan PlanOf(const Config& config, const PlannedJob& job, const DeviceModel& devi
   return result;
 }
 
-std::vector<Plan> BestPlans(const SearchSpace& space, const Config& config,
-                            const DeviceModel& device, std::size_t most) {
+bool AreTwins(const Plan& a, const Plan& b) {
+  const auto alike = [](const Plan& plan) {
+    const SinkPoint& sink = plan.job.sink;
+    Layout layout = sink.layout;
+    layout.dp *= layout.cp;
+    layout.cp = 1;
+    return std::tuple(layout, sink.microbatches, sink.kind, sink.chunks, sink.recompute,
+                      sink.inlined, plan.job.ranks);
+  };
+  constexpr double kSameTime = 1e-3;
+  return alike(a) == alike(b) && a.job.encoders == b.job.encoders &&
+         std::abs(a.cost.step_s - b.cost.step_s) <= kSameTime * a.cost.step_s;
+}
+
+Plans BestPlans(const SearchSpace& space, const Config& config, const DeviceModel& device,
+                std::size_t most, const PlanProgress& progress) {
   std::vector<Plan> plans;
   // The search knows memory a little less well than the estimate: if nothing fits, slower ones may.
   for (const double within : {kHandedOver, 1.5, 10.0}) {
     std::vector<PlannedJob> jobs = space.Best(within);
     if (jobs.size() > kMostSimulated) jobs.resize(kMostSimulated);
+    std::size_t number = 0;
     for (const PlannedJob& job : jobs) {
+      if (progress) progress(number++, jobs.size());
       Plan plan = PlanOf(config, job, device);
       if (device.memory_bytes > 0.0 && plan.bytes > device.memory_bytes) continue;
       plans.push_back(std::move(plan));
@@ -69,9 +88,23 @@ std::vector<Plan> BestPlans(const SearchSpace& space, const Config& config,
     if (!plans.empty()) break;
   }
   std::ranges::stable_sort(plans, {}, [](const Plan& plan) { return plan.cost.step_s; });
-  if (plans.size() > most)
-    plans.erase(plans.begin() + static_cast<std::ptrdiff_t>(most), plans.end());
-  return plans;
+  Plans found;
+  for (Plan& plan : plans) {
+    const Plan& best = found.best.empty() ? plan : found.best.front();
+    const int fewest = found.smaller ? found.smaller->job.ranks - 1
+                                     : static_cast<int>(kClearlyFewer * best.job.ranks);
+    if (plan.job.ranks <= fewest && plan.cost.step_s <= kAboutAsFast * best.cost.step_s) {
+      found.smaller = plan;
+    }
+    if (std::ranges::any_of(found.best, [&](const Plan& each) { return AreTwins(each, plan); })) {
+      ++found.twins;
+    } else if (found.best.size() < most) {
+      found.best.push_back(std::move(plan));
+    } else {
+      ++found.others;
+    }
+  }
+  return found;
 }
 
 }  // namespace troupe

@@ -2,7 +2,9 @@
 // that the closed form cannot tell apart.
 #pragma once
 
-#include <string>
+#include <cstddef>
+#include <functional>
+#include <optional>
 #include <vector>
 
 #include "plan/cost/job_cost.hpp"
@@ -28,9 +30,31 @@ struct Plan {
 /// Returns the plan of a job. Throws LayoutError if it cannot run.
 Plan PlanOf(const Config& config, const PlannedJob& job, const DeviceModel& device);
 
-/// Returns the fastest plans, best first, at most `most`. Those that need more memory than
-/// there is, by the estimate that `troupe check` prints, are left out.
-std::vector<Plan> BestPlans(const SearchSpace& space, const Config& config,
-                            const DeviceModel& device, std::size_t most);
+/// A plan with at most this share of the devices of the best one has clearly fewer.
+inline constexpr double kClearlyFewer = 0.9;
+/// A step at most so many times as long is about as fast.
+inline constexpr double kAboutAsFast = 1.01;
+
+/// The plans that a search found.
+struct Plans {
+  std::vector<Plan> best;  ///< the fastest first
+  std::size_t others = 0;  ///< fit as well, but are not among them
+  std::size_t twins = 0;   ///< of some in `best`, left out
+  std::optional<Plan>
+      smaller;  ///< of those about as fast that have clearly fewer devices, the smallest
+};
+
+/// Returns whether two plans differ in nothing but the direction in which samples are divided: as many
+/// ranks along cp and dp together, the same number of microbatches, all else alike, and steps whose times
+/// differ by less than 0.1 %.
+bool AreTwins(const Plan& a, const Plan& b);
+
+/// Called before a plan is simulated: its number from 0 on, and of how many.
+using PlanProgress = std::function<void(std::size_t number, std::size_t all)>;
+
+/// Returns the fastest plans, at most `most`, of twins the first. Those that need more memory than there
+/// is, by the estimate that `troupe check` prints, are left out.
+Plans BestPlans(const SearchSpace& space, const Config& config, const DeviceModel& device,
+                std::size_t most, const PlanProgress& progress = nullptr);
 
 }  // namespace troupe

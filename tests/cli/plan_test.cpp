@@ -25,7 +25,8 @@ TEST_CASE("plan prints plans from the fastest on, and writes files that check ac
   CHECK_THAT(planned.out, Contains("8 devices of h100-80g: NVIDIA H100 data sheet"));
   CHECK_THAT(planned.out, Contains("\n1  ") && Contains("\n3  "));
   CHECK_THAT(planned.out, Contains("\nstep  "));
-  CHECK_THAT(planned.err, Contains(" ways to run language, ") && Contains(" priced in full, searched in "));
+  CHECK_THAT(planned.err,
+             Contains(" ways to run language, ") && Contains(" priced in full, searched in "));
   for (const char* name : {"plan1.toml", "plan2.toml", "plan3.toml"}) {
     const Outcome checked = RunTroupe({"check", out + "/" + name});
     INFO(name << checked.out << checked.err);
@@ -58,6 +59,45 @@ TEST_CASE("files of plans have what --set said, and replace no other file", "[cl
   CHECK_THAT(other.err, Contains("is there and was not made by troupe plan"));
 }
 
+TEST_CASE("plan explains the best plan next to the second one, or alone", "[cli]") {
+  const auto explained = [](const std::string& top, const std::vector<std::string>& more) {
+    std::vector<std::string> arguments = {"plan",     kPlanned,    "--gpus", "8",     "--device",
+                                          "h100-80g", "--explain", "1",      "--top", top};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return RunTroupe(arguments).out;
+  };
+  CHECK_THAT(explained("2", {}), Contains("#1") && Contains("#2  difference"));
+  const std::string alone = explained("1", {});
+  CHECK_THAT(alone, Contains("on the busiest devices, ms") && !Contains("difference"));
+  CHECK_THAT(explained("2", {"--against", "1"}), !Contains("difference"));
+}
+
+TEST_CASE("files of an earlier run with more plans are removed, others stay", "[cli]") {
+  const ScratchFolder folder;
+  const std::string out = folder / "plans";
+  const auto plan = [&](const std::string& top) {
+    return RunTroupe(
+        {"plan", kPlanned, "--gpus", "8", "--device", "h100-80g", "--top", top, "--out", out});
+  };
+  REQUIRE(plan("3").exit_code == 0);
+  std::ofstream(out + "/plan4.toml") << "schema = 1\n";
+  const Outcome again = plan("1");
+  CHECK_THAT(again.out, Contains("wrote plan1.toml to " + out + ", removed 2 files of more plans"));
+  const auto is_there = [&](const std::string& name) {
+    return std::ifstream(out + "/" + name).good();
+  };
+  CHECK(is_there("plan1.toml"));
+  CHECK(!is_there("plan2.toml"));
+  CHECK(!is_there("plan3.toml"));
+  CHECK(is_there("plan4.toml"));
+}
+
+TEST_CASE("plan says why there are fewer plans than were asked for", "[cli]") {
+  const Outcome outcome =
+      RunTroupe({"plan", kPlanned, "--gpus", "8", "--device", "h100-80g", "--top", "64"});
+  CHECK_THAT(outcome.out, Contains("no other plan fits within 5% of the best"));
+}
+
 TEST_CASE("a plan trains", "[cli]") {
   const ScratchFolder folder;
   const std::string out = folder / "plans";
@@ -85,6 +125,8 @@ TEST_CASE("plan says what is wrong in one line", "[cli]") {
           "--explain: expected 1 to 2, got 3");
   refused({"configs/synthetic_chain.toml", "--device", "h100-80g"}, "states its times");
   refused({kPlanned}, "--device");
+  refused({kPlanned, "--device", "h100-80g", "--gpus"},
+          "--gpus: expected a whole number from 1 to 65536, got none");
 }
 
 TEST_CASE("a model that fits on no devices has no plan", "[cli]") {
@@ -95,6 +137,16 @@ TEST_CASE("a model that fits on no devices has no plan", "[cli]") {
   INFO(outcome.out << outcome.err);
   CHECK(outcome.exit_code == 1);
   CHECK_THAT(outcome.err, Contains("fits on 1 device of 48 GB"));
+  CHECK_THAT(outcome.err, Contains("and neither does one on 16 times as many"));
+}
+
+TEST_CASE("where nothing fits, plan names what would be enough", "[cli]") {
+  const Outcome outcome =
+      RunTroupe({"plan", "configs/vlm_7b.toml", "--device", "h100-80g", "--gpus", "1"});
+  INFO(outcome.out << outcome.err);
+  CHECK(outcome.exit_code == 1);
+  CHECK_THAT(outcome.err, Contains("enough by itself"));
+  CHECK_THAT(outcome.err, Contains("\n--gpus 2 ") && Contains("\n--device h200-141g "));
 }
 
 }  // namespace troupe

@@ -80,6 +80,49 @@ TEST_CASE("the layouts of a job with experts can divide them", "[plan]") {
   CHECK(eps == std::set<int>{1, 2, 4});  // of four experts
 }
 
+TEST_CASE("plans that only cut samples over cp in place of dp are twins", "[plan]") {
+  Plan one;
+  one.cost.step_s = 1.0;
+  one.job.ranks = 8;
+  one.job.sink.layout = {.tp = 2, .dp = 4};
+  Plan two = one;
+  two.job.sink.layout = {.tp = 2, .cp = 2, .dp = 2};
+  two.job.sink.micro_batch_size = 2;
+  CHECK(AreTwins(one, two));
+  const auto differs = [&](const auto& change) {
+    Plan other = two;
+    change(other);
+    return !AreTwins(one, other);
+  };
+  CHECK(differs([](Plan& plan) { plan.cost.step_s = 1.002; }));
+  CHECK(differs([](Plan& plan) { plan.job.ranks = 9; }));
+  CHECK(differs([](Plan& plan) { plan.job.sink.layout.tp = 1; }));
+  CHECK(differs([](Plan& plan) { plan.job.sink.kind = ScheduleKind::kZbH1; }));
+  CHECK(differs([](Plan& plan) { plan.job.sink.recompute = {LayerPart::kMlpUp}; }));
+  CHECK(differs([](Plan& plan) { plan.job.encoders = {{}}; }));
+}
+
+TEST_CASE("fewer devices that are about as fast are found, and twins are left out", "[plan]") {
+  // 512 devices divide the batch of 256 evenly, 640 do not.
+  const Config config = LoadConfig("configs/vlm_7b.toml").config;
+  const DeviceModel device = ReadDevice("h100-80g", config.run);
+  const Plans plans = BestPlans(SearchSpace(config, device, {.ranks = 640}), config, device, 100);
+  REQUIRE(!plans.best.empty());
+  CHECK(plans.others == 0);
+  for (std::size_t i = 0; i < plans.best.size(); ++i) {
+    for (std::size_t j = 0; j < i; ++j) CHECK(!AreTwins(plans.best[j], plans.best[i]));
+  }
+  int fewest = plans.best.front().job.ranks;
+  for (const Plan& plan : plans.best) {
+    if (plan.cost.step_s <= kAboutAsFast * plans.best.front().cost.step_s) {
+      fewest = std::min(fewest, plan.job.ranks);
+    }
+  }
+  REQUIRE(plans.smaller);
+  CHECK(plans.smaller->job.ranks == fewest);
+  CHECK(fewest <= kClearlyFewer * plans.best.front().job.ranks);
+}
+
 namespace {
 
 /// A job of shapes.toml with other sizes, so that layouts divide it in other ways.

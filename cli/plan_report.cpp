@@ -1,0 +1,140 @@
+#include "cli/plan_report.hpp"
+
+#include <algorithm>
+
+#include "layout/text.hpp"
+#include "plan/cost/account.hpp"
+#include "trace/analyze/table.hpp"
+
+namespace troupe {
+namespace {
+
+std::string LayoutText(const Config& config, const ModuleConfig& module) {
+  if (module.inline_in) return "in " + *module.inline_in;
+  std::string text = ToString(module.layout);
+  for (const EdgeConfig& edge : config.edges) {
+    if (edge.from == module.name && PlacementOfEdge(config, edge) == Placement::kColocated) {
+      text += ", shared";
+    }
+  }
+  return text;
+}
+
+std::string ScheduleText(const ScheduleConfig& schedule) {
+  const std::string kind = ToString(schedule.kind);
+  return schedule.kind == ScheduleKind::kInterleaved ? kind + ":" + std::to_string(schedule.chunks)
+                                                     : kind;
+}
+
+std::string MsText(double seconds) {
+  return Formatted(seconds < 0.01 ? "%.3f" : "%.1f", seconds * 1e3);
+}
+
+std::string BatchText(const ScheduleConfig& schedule) {
+  return std::to_string(schedule.microbatches) + " x " + std::to_string(schedule.micro_batch_size);
+}
+
+}  // namespace
+
+std::string TableOf(const std::vector<Plan>& plans) {
+  Table table{{"#", "step ms", "samples/s", "GPUs", "MFU", "GB", "bubble", "sending"}, {}};
+  for (const ModuleConfig& module : plans.front().config.modules) {
+    table.columns.push_back(module.name);
+  }
+  for (const char* more : {"schedule", "batch"}) table.columns.emplace_back(more);
+  int number = 0;
+  for (const Plan& plan : plans) {
+    const auto batch = static_cast<double>(plan.config.global_batch());
+    std::vector<Cell> row = {++number,
+                             Cell::Number(MsText(plan.cost.step_s)),
+                             Cell::Number(Formatted("%.1f", batch / plan.cost.step_s)),
+                             plan.job.ranks,
+                             Cell::Number(Percent(plan.mfu)),
+                             Cell::Number(Formatted("%.1f", plan.bytes * 1e-9)),
+                             Cell::Number(Percent(plan.bubble)),
+                             Cell::Number(Percent(plan.sending))};
+    for (const ModuleConfig& module : plan.config.modules) {
+      row.emplace_back(LayoutText(plan.config, module));
+    }
+    const ScheduleConfig& schedule = plan.config.schedule;
+    row.emplace_back(ScheduleText(schedule));
+    row.emplace_back(BatchText(schedule));
+    table.rows.push_back(std::move(row));
+  }
+  return ToText(table);
+}
+
+std::string ExplanationOf(const std::vector<Plan>& plans, std::size_t number, std::size_t against) {
+  const auto lines_of = [](const Plan& plan) { return AccountOf(JobPlan(plan.config), plan.cost); };
+  const Plan& plan = plans.at(number - 1);
+  const Plan* const other = against > 0 ? &plans.at(against - 1) : nullptr;
+  auto own = lines_of(plan);
+  const auto theirs = other != nullptr ? lines_of(*other) : std::vector<AccountLine>();
+  // What only the other one spends stands after the line that precedes it there.
+  auto place = own.begin();
+  for (const AccountLine& line : theirs) {
+    const auto same = std::ranges::find(own, line.what, &AccountLine::what);
+    place = 1 + (same != own.end() ? same : own.insert(place, {line.what, 0.0}));
+  }
+  Table table{{"on the busiest devices, ms", "#" + std::to_string(number)}, {}};
+  if (other != nullptr) {
+    table.columns.push_back("#" + std::to_string(against));
+    table.columns.emplace_back("difference");
+  }
+  const bool is_short = plan.cost.step_s < 0.01;
+  const auto add = [&](const std::string& what, double own_s, double their_s) {
+    const char* const format = is_short ? "%.3f" : "%.1f";
+    auto& row = table.rows.emplace_back();
+    row = {what, Cell::Number(Formatted(format, own_s * 1e3))};
+    if (other == nullptr) return;
+    row.push_back(Cell::Number(Formatted(format, their_s * 1e3)));
+    row.push_back(Cell::Number(Formatted(is_short ? "%+.3f" : "%+.1f", (own_s - their_s) * 1e3)));
+  };
+  for (const AccountLine& line : own) {
+    const auto same = std::ranges::find(theirs, line.what, &AccountLine::what);
+    add(line.what, line.seconds, same == theirs.end() ? 0.0 : same->seconds);
+  }
+  add("step", plan.cost.step_s, other != nullptr ? other->cost.step_s : 0.0);
+  return "\n" + ToText(table);
+}
+
+std::string NotesOn(const Plans& plans, std::size_t asked) {
+  std::string text;
+  if (plans.smaller) {
+    const Plan& smaller = *plans.smaller;
+    const double step_s = smaller.cost.step_s;
+    const double longer = step_s / plans.best.front().cost.step_s - 1.0;
+    text += "with " + Counted(smaller.job.ranks, "GPU") + " " + MsText(step_s) + " ms, " +
+            Formatted("%.1f", longer * 100.0) + "% more:";
+    for (const ModuleConfig& module : smaller.config.modules) {
+      text += " " + module.name + " " + LayoutText(smaller.config, module) + ",";
+    }
+    const ScheduleConfig& schedule = smaller.config.schedule;
+    text += " " + ScheduleText(schedule) + ", " + BatchText(schedule) + "\n";
+  }
+  if (plans.best.size() < asked) {
+    text += "no other plan fits within " + Formatted("%.0f", (kHandedOver - 1.0) * 100.0) +
+            "% of the best";
+    if (plans.twins > 0) {
+      text += ", but " + Counted(static_cast<int>(plans.twins), "plan") +
+              " that only cut samples over cp in place of dp, as fast as one of these";
+    }
+    text += "\n";
+  }
+  return text.empty() ? text : "\n" + text;
+}
+
+std::string TextOf(const std::vector<NearestChange>& changes) {
+  if (changes.empty()) {
+    return "and neither does one on 16 times as many, on another known device, with "
+           "optimizer.shard = "
+           "\"data\", or in bfloat16\n";
+  }
+  std::vector<std::vector<std::string>> rows = {{"enough by itself", "ms per step"}};
+  for (const NearestChange& change : changes) {
+    rows.push_back({change.argument, MsText(change.plan.cost.step_s)});
+  }
+  return Columns(rows);
+}
+
+}  // namespace troupe

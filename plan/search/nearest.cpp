@@ -1,0 +1,105 @@
+#include "plan/search/nearest.hpp"
+
+#include <algorithm>
+#include <optional>
+#include <stdexcept>
+#include <utility>
+
+namespace troupe {
+namespace {
+
+std::optional<Plan> FastestOn(const Config& config, const DeviceModel& device, int ranks) {
+  Plans plans = BestPlans(SearchSpace(config, device, {.ranks = ranks}), config, device, 1);
+  if (plans.best.empty()) return std::nullopt;
+  return std::move(plans.best.front());
+}
+
+/// The numbers of devices that are tried, ascending.
+std::vector<int> MoreRanks(int ranks, int of_node) {
+  constexpr int kMostTimes = 16;
+  std::vector<int> numbers;
+  for (int power = 1; power < of_node; power *= 2) {
+    if (power > ranks && power <= kMostTimes * ranks) numbers.push_back(power);
+  }
+  for (int whole = (ranks / of_node + 1) * of_node; whole <= kMostTimes * ranks; whole += of_node) {
+    numbers.push_back(whole);
+  }
+  return numbers;
+}
+
+std::optional<NearestChange> WithMoreRanks(const Config& config, const DeviceModel& device,
+                                           int ranks) {
+  const std::vector<int> numbers = MoreRanks(ranks, device.topology.devices_per_node);
+  std::optional<NearestChange> found;
+  const auto fits = [&](int number) {
+    auto plan = FastestOn(config, device, number);
+    if (!plan) return false;
+    found = NearestChange{"--gpus " + std::to_string(number), *std::move(plan)};
+    return true;
+  };
+  // What fits on some devices fits on more. Doubling finds a number near the first one.
+  std::size_t end = 1;
+  while (end <= numbers.size() && !fits(numbers[end - 1])) end *= 2;
+  std::size_t low = end / 2;
+  std::size_t high = std::min(end - 1, numbers.size());
+  while (low < high) {
+    const std::size_t middle = (low + high) / 2;
+    if (fits(numbers[middle])) {
+      high = middle;
+    } else {
+      low = middle + 1;
+    }
+  }
+  return found;
+}
+
+std::optional<NearestChange> OnLargerDevice(const Config& config, const DeviceModel& device,
+                                            int ranks, const Surroundings& around) {
+  std::vector<std::pair<DeviceModel, std::string>> larger;
+  for (const std::string& name : around.devices) {
+    DeviceModel other = around.device_of(name, config);
+    if (other.memory_bytes > device.memory_bytes) larger.emplace_back(std::move(other), name);
+  }
+  std::ranges::stable_sort(larger, {}, [](const auto& each) { return each.first.memory_bytes; });
+  for (const auto& [other, name] : larger) {
+    if (auto plan = FastestOn(config, other, ranks)) {
+      return NearestChange{"--device " + name, *std::move(plan)};
+    }
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::vector<NearestChange> NearestChanges(const Config& config, int ranks,
+                                          const Surroundings& around) {
+  const DeviceModel device = around.device_of(around.device, config);
+  std::vector<NearestChange> changes;
+  const auto add = [&](std::optional<NearestChange> change) {
+    if (change) changes.push_back(*std::move(change));
+  };
+  add(WithMoreRanks(config, device, ranks));
+  add(OnLargerDevice(config, device, ranks, around));
+  if (config.optimizer.shard != OptimizerShard::kData) {
+    Config sharded = config;
+    sharded.optimizer.shard = OptimizerShard::kData;
+    if (auto plan = FastestOn(sharded, device, ranks)) {
+      add(NearestChange{"--set optimizer.shard=data", *std::move(plan)});
+    }
+  }
+  if (config.run.precision != Precision::kBFloat16) {
+    Config rounded = config;
+    rounded.run.precision = Precision::kBFloat16;
+    try {
+      const DeviceModel other = around.device_of(around.device, rounded);
+      if (auto plan = FastestOn(rounded, other, ranks)) {
+        add(NearestChange{"--set run.precision=bfloat16", *std::move(plan)});
+      }
+    } catch (const std::runtime_error&) {
+      // The device was measured in another precision.
+    }
+  }
+  return changes;
+}
+
+}  // namespace troupe

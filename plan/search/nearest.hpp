@@ -1,0 +1,32 @@
+// What would make a job fit that does not.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "plan/search/planner.hpp"
+
+namespace troupe {
+
+/// A change after which something fits, and the fastest plan then.
+struct NearestChange {
+  std::string argument;  ///< of `troupe plan`: "--gpus 16"
+  Plan plan;
+};
+
+/// What there is, and what else there may be.
+struct Surroundings {
+  std::string device;                ///< its name, or a file
+  std::vector<std::string> devices;  ///< that are known
+  /// Returns a device for a run of that precision. May throw std::runtime_error.
+  std::function<DeviceModel(const std::string& name, const Config& config)> device_of;
+};
+
+/// Returns changes each of which is enough by itself: the fewest devices, up to 16 times as many (a power of
+/// two inside a node, else whole nodes); the known device with the least memory that is enough; the
+/// optimizer's state divided over data parallelism; bfloat16. Each is found by a search with that change.
+std::vector<NearestChange> NearestChanges(const Config& config, int ranks,
+                                          const Surroundings& around);
+
+}  // namespace troupe
