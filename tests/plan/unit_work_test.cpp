@@ -1,11 +1,15 @@
 // The cost of a step whose samples are known.
 #include "plan/cost/unit_work.hpp"
 
+#include <filesystem>
+#include <fstream>
+
 #include <catch2/catch.hpp>
 
 #include "configs/loader.hpp"
 #include "plan/cost/device_file.hpp"
 #include "plan/cost/job_cost.hpp"
+#include "plan/cost/sample_list.hpp"
 #include "plan/stage_work.hpp"
 
 namespace troupe {
@@ -87,6 +91,47 @@ TEST_CASE("images and labels are those of the samples", "[plan]") {
   const auto filled = FilledParts(plan, samples);
   CHECK(filled.at(0) == Approx(30.0 / 32.0));
   CHECK(filled.at(1) == 1.0);
+}
+
+TEST_CASE("samples that a file states are those of the steps, in turn", "[plan]") {
+  const Config config = WithSettings("shapes");
+  const std::string path = std::filesystem::temp_directory_path() / "troupe_samples_test.csv";
+  std::ofstream(path) << "tokens, labels, vision\n40,7,1\r\n500,9,0\n\n64,70,2\n";
+  const auto samples = ReadSampleList(path, config);
+  REQUIRE(samples.size() == 3);
+  CHECK(samples[0].tokens == 40);
+  CHECK(samples[0].labels == 7);
+  CHECK(samples[0].lengths.at("vision") == 1);
+  CHECK(samples[1].tokens == 96);  // the context
+  CHECK(samples[1].lengths.at("vision") == 0);
+  CHECK(samples[2].labels == 64);  // not more than there are tokens
+  CHECK(samples[2].lengths.at("vision") == 2);
+  const auto steps = StepsOfList(samples, config, 2);
+  REQUIRE(steps.size() == 2);
+  REQUIRE(steps[0].size() == 32);
+  CHECK(steps[0][31].front().tokens == 96);
+  CHECK(steps[1][0].front().tokens == 64);  // sample 32 of 3
+
+  std::ofstream(path) << "tokens\n12\n";
+  CHECK(ReadSampleList(path, config).front().labels == 12);
+  CHECK(ReadSampleList(path, config).front().lengths.at("vision") == 1);
+  const auto fault_of = [&](const std::string& text) {
+    std::ofstream(path) << text;
+    try {
+      ReadSampleList(path, config);
+    } catch (const std::runtime_error& error) {
+      return std::string(error.what()).substr(path.size());
+    }
+    return std::string("none");
+  };
+  CHECK(fault_of("") == ":1: expected columns of tokens, labels, vision, got \"\"");
+  CHECK(fault_of("labels\n3\n") == ":1: expected a column tokens");
+  CHECK(fault_of("tokens,language\n3,1\n") ==
+        ":1: expected columns of tokens, labels, vision, got \"language\"");
+  CHECK(fault_of("tokens\n3,1\n") == ":2: expected 1 number, got 2");
+  CHECK(fault_of("tokens\n3\n-4\n") == ":3: tokens: expected a number, 0 or more, got \"-4\"");
+  CHECK(fault_of("tokens\n") == ": expected a sample, got none");
+  std::filesystem::remove(path);
 }
 
 }  // namespace troupe
