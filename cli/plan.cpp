@@ -10,8 +10,11 @@
 #include <memory>
 #include <stdexcept>
 
+#include "app/run_directory.hpp"
 #include "cli/commands.hpp"
+#include "cli/plan_inputs.hpp"
 #include "cli/plan_report.hpp"
+#include "cli/profile/run_scale.hpp"
 #include "cluster/variables.hpp"
 #include "configs/loader.hpp"
 #include "configs/toml_value.hpp"
@@ -35,15 +38,10 @@ struct PlanArguments {
   int explain = 0;  ///< number of a plan; 0: none
   int against = 0;  ///< 0: the best, or the next one of plan 1
   std::string out;
+  SamplesFrom samples;
+  std::string from;  ///< a run whose passes are taken
+  bool replan = false;
 };
-
-DeviceModel DeviceFor(const std::string& name, const RunConfig& run) {
-  try {
-    return ReadDevice(name, run);
-  } catch (const std::runtime_error& error) {
-    throw LaunchError(std::string("--device: ") + error.what());
-  }
-}
 
 /// The settings of a plan over the configuration, and those of the command line below them, by key.
 std::map<std::string, std::string> ValuesOf(const Plan& plan, const LoadedConfig& loaded) {
@@ -58,20 +56,12 @@ std::map<std::string, std::string> ValuesOf(const Plan& plan, const LoadedConfig
   return values;
 }
 
-/// A device, with the links that the configuration states.
-DeviceModel LinkedDevice(const std::string& name, const Config& config) {
-  DeviceModel device = DeviceFor(name, config.run);
-  device.topology = With(config.cluster.topology, device.topology);
-  return device;
-}
-
 /// Says that nothing fits, and what would.
 int NothingFits(const PlanArguments& arguments, const Config& config, int gpus) {
-  const double bytes = LinkedDevice(arguments.device, config).memory_bytes;
+  const double bytes = NamedDevice(arguments.device, config).memory_bytes;
   std::fprintf(stderr, "%s: no layout of %s fits on %s of %.0f GB\n", arguments.config.path.c_str(),
                config.Sink().name.c_str(), Counted(gpus, "device").c_str(), bytes * 1e-9);
-  const auto changes =
-      NearestChanges(config, gpus, {arguments.device, KnownDevices(), LinkedDevice});
+  const auto changes = NearestChanges(config, gpus, {arguments.device, KnownDevices(), NamedDevice});
   std::fputs(TextOf(changes).c_str(), stderr);
   return kExitFailed;
 }
@@ -194,27 +184,71 @@ PlanProgress LongProgress(std::chrono::steady_clock::time_point begin) {
   };
 }
 
-int MakePlan(const PlanArguments& arguments) {
+/// Says what else the numbers of a device rest on.
+void PrintOrigin(const Config& config, const DeviceModel& device, int gpus,
+                 const Workload& workload) {
+  const bool stated = config.cluster.topology != TopologyConfig{};
+  std::printf(
+      "%s of %s: %s%s\nglobal batch %lld, %s", Counted(gpus, "device").c_str(), device.name.c_str(),
+      device.source.c_str(), stated ? "; but links as [cluster.topology] states" : "",
+      static_cast<long long>(config.global_batch()), WorkloadText(workload, config).c_str());
+  std::printf("%s", UnprofiledText(config, device).c_str());
+}
+
+/// Says what a run gains by going on with the best plan.
+void PrintReplan(const PlanArguments& arguments, const Plans& plans, const Plan& now) {
+  const double now_s = now.cost.step_s;
+  const double best_s = plans.best.front().cost.step_s;
+  constexpr double kWorthIt = 0.99;
+  if (best_s > kWorthIt * now_s) {
+    std::printf("%s has about the best layout there is: go on\n", arguments.from.c_str());
+    return;
+  }
+  std::printf(
+      "plan 1 takes %.0f%% less time than %s; go on with\n"
+      "  troupe train %s/plan1.toml --resume %s\n",
+      100.0 * (1.0 - best_s / now_s), arguments.from.c_str(), arguments.out.c_str(),
+      arguments.from.c_str());
+}
+
+/// Makes the rates of the device those of a run, and says what they were.
+void TakeRates(const std::string& run, DeviceModel& device) {
+  const RunScale scale = ScaleOf(run, device);
+  std::printf("%s", ScaleText(run, scale, device).c_str());
+  ScaleRates(scale, device);
+}
+
+int MakePlan(PlanArguments arguments) {
+  if (arguments.config.path.empty()) {
+    if (arguments.from.empty())
+      throw LaunchError("expected CONFIG, or --from RUN for the run's own");
+    arguments.config.path = ResolvedFile(arguments.from);
+  }
+  if (arguments.replan && arguments.out.empty()) arguments.out = arguments.from + "/plans";
   const LoadedConfig loaded = LoadConfig(arguments.config.path, arguments.config.overrides);
   const Config& config = loaded.config;
-  const DeviceModel device = LinkedDevice(arguments.device, config);
+  DeviceModel device = NamedDevice(arguments.device, config);
+  if (!arguments.from.empty()) TakeRates(arguments.from, device);
+  const Workload workload = WorkloadFrom(arguments.samples, config);
   const int gpus = arguments.gpus > 0 ? arguments.gpus : config.cluster.ranks;
   const auto begin = std::chrono::steady_clock::now();
   const SearchSpace space(config, device, {.ranks = gpus});
   const auto top = static_cast<std::size_t>(arguments.top);
-  const Plans plans = BestPlans(space, config, device, top, LongProgress(begin));
+  const Plans plans = BestPlans(space, config, device, top, LongProgress(begin), workload);
   const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
   if (plans.best.empty()) return NothingFits(arguments, config, gpus);
   const std::string explanation = ExplanationFor(arguments, plans.best);
   std::fprintf(stderr, "%zu ways to run %s, %zu of them priced in full, searched in %.2f s\n",
                space.num_ways(), config.Sink().name.c_str(), space.num_priced(), took.count());
-  const bool stated = config.cluster.topology != TopologyConfig{};
-  std::printf("%s of %s: %s%s\nglobal batch %lld\n\n%s%s%s", Counted(gpus, "device").c_str(),
-              device.name.c_str(), device.source.c_str(),
-              stated ? "; but links as [cluster.topology] states" : "",
-              static_cast<long long>(config.global_batch()), TableOf(plans.best).c_str(),
-              NotesOn(plans, top).c_str(), explanation.c_str());
+  PrintOrigin(config, device, gpus, workload);
+  const std::optional<Plan> now = NowOf(config, device, workload);
+  std::printf("\n%s%s%s", TableOf(plans.best, now).c_str(), NotesOn(plans, top).c_str(),
+              explanation.c_str());
+  if (!workload.empty()) {
+    std::printf("%s", OrderText(plans.best.front(), device, workload).c_str());
+  }
   if (!arguments.out.empty()) WriteFiles(arguments, loaded, plans.best);
+  if (arguments.replan && now) PrintReplan(arguments, plans, *now);
   return kExitDone;
 }
 
@@ -239,7 +273,7 @@ void AddPlan(CLI::App& app, Command& command) {
       "what would be enough: more GPUs, larger ones, optimizer.shard, bfloat16.\n"
       "Exit code: 0 planned, 1 nothing fits or a file cannot be written, 2 bad configuration.");
   auto arguments = std::make_shared<PlanArguments>();
-  AddConfigArguments(*verb, arguments->config);
+  AddConfigArguments(*verb, arguments->config, /*required=*/false);
   verb->add_option("--gpus", arguments->gpus, "devices that there are; default: cluster.ranks")
       ->check(CLI::Range(1, 65'536));
   verb->add_option("--device", arguments->device,
@@ -261,6 +295,24 @@ void AddPlan(CLI::App& app, Command& command) {
   verb->add_option("--out", arguments->out,
                    "write each as planN.toml, which extends CONFIG, into this folder")
       ->type_name("FOLDER");
+  auto* data = verb->add_flag("--data", arguments->samples.data,
+                              "price the samples that the first steps read from data.train, not "
+                              "full ones");
+  verb->add_option("--samples", arguments->samples.list,
+                   "the same with samples of this CSV: tokens, labels, and items by encoder; the\n"
+                   "first line names the columns")
+      ->type_name("FILE")
+      ->excludes(data);
+  auto* from = verb->add_option("--from", arguments->from,
+                                "with the passes that this run measured: the device's rates are\n"
+                                "scaled to them, module by module; without CONFIG for its own")
+                   ->type_name("RUN")
+                   ->transform(FindRun);
+  verb->add_flag("--replan", arguments->replan,
+                 "compare the layout of that run with the best one, and write plans to resume it "
+                 "with\n"
+                 "into RUN/plans")
+      ->needs(from);
   SetCommand(*verb, command, [arguments] { return MakePlan(*arguments); });
 }
 

@@ -36,31 +36,32 @@ std::string BatchText(const ScheduleConfig& schedule) {
 
 }  // namespace
 
-std::string TableOf(const std::vector<Plan>& plans) {
+std::string TableOf(const std::vector<Plan>& plans, const std::optional<Plan>& now) {
   Table table{{"#", "step ms", "samples/s", "GPUs", "MFU", "GB", "bubble", "sending"}, {}};
   for (const ModuleConfig& module : plans.front().config.modules) {
     table.columns.push_back(module.name);
   }
   for (const char* more : {"schedule", "batch"}) table.columns.emplace_back(more);
-  int number = 0;
-  for (const Plan& plan : plans) {
+  const auto add = [&](const std::string& number, const Plan& plan) {
     const auto batch = static_cast<double>(plan.config.global_batch());
-    std::vector<Cell> row = {++number,
+    std::vector<Cell> row = {number,
                              Cell::Number(MsText(plan.cost.step_s)),
                              Cell::Number(Formatted("%.1f", batch / plan.cost.step_s)),
                              plan.job.ranks,
-                             Cell::Number(Percent(plan.mfu)),
+                             Cell::Number(plan.mfu > 0.0 ? Percent(plan.mfu) : "-"),
                              Cell::Number(Formatted("%.1f", plan.bytes * 1e-9)),
                              Cell::Number(Percent(plan.bubble)),
                              Cell::Number(Percent(plan.sending))};
     for (const ModuleConfig& module : plan.config.modules) {
       row.emplace_back(LayoutText(plan.config, module));
     }
-    const ScheduleConfig& schedule = plan.config.schedule;
-    row.emplace_back(ScheduleText(schedule));
-    row.emplace_back(BatchText(schedule));
+    row.emplace_back(ScheduleText(plan.config.schedule));
+    row.emplace_back(BatchText(plan.config.schedule));
     table.rows.push_back(std::move(row));
-  }
+  };
+  int number = 0;
+  for (const Plan& plan : plans) add(std::to_string(++number), plan);
+  if (now) add("now", *now);
   return ToText(table);
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -10,8 +11,8 @@
 
 namespace troupe {
 
-/// Returns a line for each plan.
-std::string TableOf(const std::vector<Plan>& plans);
+/// Returns a line for each plan, and one for the configuration as it stands, if it can run.
+std::string TableOf(const std::vector<Plan>& plans, const std::optional<Plan>& now);
 
 /// Returns where the milliseconds of plan `number` go, line by line, next to those of plan `against`; 0:
 /// alone. Numbers count from 1.

@@ -1,6 +1,7 @@
 #include "plan/cost/unit_work.hpp"
 
 #include "plan/stage_work.hpp"
+#include "plan/step_order.hpp"
 
 namespace troupe {
 
@@ -21,6 +22,21 @@ std::vector<StepShape> WorkOfUnit(const JobPlan& plan, const PlacedSamples& samp
   StepShape sum;
   for (const StepShape& sample : of_unit) AddSamples(sample, sum);
   return {sum};
+}
+
+PlacedSamples InOrder(const Config& config, const PlacedSamples& samples) {
+  if (config.data.order != DataOrder::kBalanced) return samples;
+  const StepOrder step_order(config);
+  std::vector<SampleTimes> times;
+  for (const auto& place : samples) {
+    times.push_back(step_order.TimesOf({}));
+    for (const StepShape& sample : place) times.back() += step_order.TimesOf(sample);
+  }
+  PlacedSamples ordered;
+  for (const std::int64_t sample : step_order.Order(times, config.schedule.microbatches)) {
+    ordered.push_back(samples.at(static_cast<std::size_t>(sample)));
+  }
+  return ordered;
 }
 
 std::vector<double> FilledParts(const JobPlan& plan, const PlacedSamples& samples) {

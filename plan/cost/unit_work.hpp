@@ -17,6 +17,9 @@ using PlacedSamples = std::vector<std::vector<StepShape>>;
 std::vector<StepShape> WorkOfUnit(const JobPlan& plan, const PlacedSamples& samples, int module,
                                   int dp, std::int64_t unit);
 
+/// Returns the samples in the places that data.order gives them: those they have, or balanced ones.
+PlacedSamples InOrder(const Config& config, const PlacedSamples& samples);
+
 /// Returns which part of the largest tensors that a microbatch can have these samples fill on average: a
 /// number in [0, 1] by module.
 std::vector<double> FilledParts(const JobPlan& plan, const PlacedSamples& samples);

@@ -36,24 +36,61 @@ double SendingOf(const JobPlan& plan, const JobCost& cost) {
   return all_s > 0.0 ? sending_s / all_s : 0.0;
 }
 
+/// Returns the cost of the step whose time is nearest to the average.
+JobCost CostOfSteps(const JobPlan& plan, const DeviceModel& device, const Workload& workload) {
+  if (workload.empty()) return CostOfJob(plan, device);
+  std::vector<JobCost> steps;
+  double average_s = 0.0;
+  for (const PlacedSamples& samples : workload) {
+    steps.push_back(CostOfJob(plan, device, InOrder(plan.config(), samples)));
+    average_s += steps.back().step_s / static_cast<double>(workload.size());
+  }
+  return *std::ranges::min_element(
+      steps, {}, [&](const JobCost& step) { return std::abs(step.step_s - average_s); });
+}
+
+double FlopsOfStep(const Config& config, const Workload& workload) {
+  if (workload.empty()) {
+    return TotalFlops(StepFlops(config, FullSamples(config, config.Sink(), config.global_batch())));
+  }
+  std::vector<StepShape> samples;
+  for (const PlacedSamples& step : workload) {
+    for (const auto& place : step) samples.insert(samples.end(), place.begin(), place.end());
+  }
+  double flops = 0.0;
+  for (const StepShape& shape : ByLength(samples)) flops += TotalFlops(StepFlops(config, shape));
+  return flops / static_cast<double>(workload.size());
+}
+
 }  // namespace
 
-Plan PlanOf(const Config& config, const PlannedJob& job, const DeviceModel& device) {
-  Plan result{job, Applied(config, job), {}};
+/// Sets the cost of a step, and what follows from it.
+static void Price(const DeviceModel& device, const Workload& workload, Plan& result) {
   // Copies for checkpoints are in host memory, and take long to count.
   Config without = result.config;
   without.checkpoint = {.every = 0, .every_minutes = 0.0, .async = false, .replicas = 0};
   const JobPlan plan(std::move(without));
-  result.cost = CostOfJob(plan, device);
+  result.cost = CostOfSteps(plan, device, workload);
   result.bubble = BubbleOf(plan, result.cost.passes);
   result.sending = SendingOf(plan, result.cost);
   result.bytes = MostBytes(plan);
   if (device.peak_flops_per_s > 0.0) {
-    const ModuleConfig& sink = result.config.Sink();
-    const double flops = TotalFlops(
-        StepFlops(result.config, FullSamples(result.config, sink, result.config.global_batch())));
-    result.mfu = flops / (result.cost.step_s * device.peak_flops_per_s * job.ranks);
+    result.mfu = FlopsOfStep(result.config, workload) /
+                 (result.cost.step_s * device.peak_flops_per_s * result.job.ranks);
   }
+}
+
+Plan PlanOf(const Config& config, const PlannedJob& job, const DeviceModel& device,
+            const Workload& workload) {
+  Plan result{job, Applied(config, job), {}};
+  Price(device, workload, result);
+  return result;
+}
+
+Plan PlanAsIs(const Config& config, const DeviceModel& device, const Workload& workload) {
+  Plan result{{}, config, {}};
+  result.job.ranks = config.cluster.ranks;
+  Price(device, workload, result);
   return result;
 }
 
@@ -72,7 +109,7 @@ bool AreTwins(const Plan& a, const Plan& b) {
 }
 
 Plans BestPlans(const SearchSpace& space, const Config& config, const DeviceModel& device,
-                std::size_t most, const PlanProgress& progress) {
+                std::size_t most, const PlanProgress& progress, const Workload& workload) {
   std::vector<Plan> plans;
   // The search knows memory a little less well than the estimate: if nothing fits, slower ones may.
   for (const double within : {kHandedOver, 1.5, 10.0}) {
@@ -81,7 +118,7 @@ Plans BestPlans(const SearchSpace& space, const Config& config, const DeviceMode
     std::size_t number = 0;
     for (const PlannedJob& job : jobs) {
       if (progress) progress(number++, jobs.size());
-      Plan plan = PlanOf(config, job, device);
+      Plan plan = PlanOf(config, job, device, workload);
       if (device.memory_bytes > 0.0 && plan.bytes > device.memory_bytes) continue;
       plans.push_back(std::move(plan));
     }

@@ -27,8 +27,15 @@ struct Plan {
   double mfu = 0.0;      ///< 0: the peak of the device is not known
 };
 
+/// Steps whose samples are known, for which plans are priced; empty: every sample is full.
+using Workload = std::vector<PlacedSamples>;
+
 /// Returns the plan of a job. Throws LayoutError if it cannot run.
-Plan PlanOf(const Config& config, const PlannedJob& job, const DeviceModel& device);
+Plan PlanOf(const Config& config, const PlannedJob& job, const DeviceModel& device,
+            const Workload& workload = {});
+/// Returns `config` as it stands as a plan, whose job has nothing but the number of ranks. Throws LayoutError
+/// if it cannot run.
+Plan PlanAsIs(const Config& config, const DeviceModel& device, const Workload& workload = {});
 
 /// A plan with at most this share of the devices of the best one has clearly fewer.
 inline constexpr double kClearlyFewer = 0.9;
@@ -55,6 +62,7 @@ using PlanProgress = std::function<void(std::size_t number, std::size_t all)>;
 /// Returns the fastest plans, at most `most`, of twins the first. Those that need more memory than there
 /// is, by the estimate that `troupe check` prints, are left out.
 Plans BestPlans(const SearchSpace& space, const Config& config, const DeviceModel& device,
-                std::size_t most, const PlanProgress& progress = nullptr);
+                std::size_t most, const PlanProgress& progress = nullptr,
+                const Workload& workload = {});
 
 }  // namespace troupe

@@ -1,0 +1,139 @@
+#include "cli/plan_inputs.hpp"
+
+#include <algorithm>
+#include <stdexcept>
+#include <vector>
+
+#include "cluster/variables.hpp"
+#include "data/llava_source.hpp"
+#include "layout/text.hpp"
+#include "plan/cost/device_file.hpp"
+#include "plan/cost/sample_list.hpp"
+#include "plan/model_flops.hpp"
+#include "plan/stage_work.hpp"
+
+namespace troupe {
+namespace {
+
+/// Steps that are priced: their average varies little, and each is simulated for every plan.
+constexpr int kSteps = 4;
+
+double PerSample(std::int64_t sum, std::size_t samples) {
+  return static_cast<double>(sum) / static_cast<double>(samples);
+}
+
+}  // namespace
+
+DeviceModel NamedDevice(const std::string& name, const Config& config) {
+  try {
+    DeviceModel device = ReadDevice(name, config.run);
+    device.topology = With(config.cluster.topology, device.topology);
+    return device;
+  } catch (const std::runtime_error& error) {
+    throw LaunchError(std::string("--device: ") + error.what());
+  }
+}
+
+Workload WorkloadFrom(const SamplesFrom& from, const Config& config) {
+  if (!from.list.empty()) {
+    try {
+      return StepsOfList(ReadSampleList(from.list, config), config, kSteps);
+    } catch (const std::runtime_error& error) {
+      throw LaunchError(std::string("--samples: ") + error.what());
+    }
+  }
+  Workload workload;
+  if (!from.data) return workload;
+  Config drawn = config;
+  drawn.data.order = DataOrder::kRandom;  // each plan has its own order
+  const LlavaSource source(drawn);
+  for (int step = 0; step < kSteps; ++step) {
+    workload.push_back(source.PlacedShapesOf({.number = step,
+                                              .step = step,
+                                              .microbatches = config.schedule.microbatches,
+                                              .place = step * config.global_batch(),
+                                              .group = config.global_batch()}));
+  }
+  return workload;
+}
+
+std::string WorkloadText(const Workload& workload, const Config& config) {
+  if (workload.empty()) return "full samples; --data prices those that the data has\n";
+  std::vector<std::int64_t> tokens;
+  std::int64_t sum = 0;
+  for (const PlacedSamples& step : workload) {
+    for (const auto& place : step) {
+      for (const StepShape& sample : place) {
+        tokens.push_back(sample.tokens);
+        sum += sample.tokens;
+      }
+    }
+  }
+  if (tokens.empty()) return "";
+  std::ranges::sort(tokens);
+  std::string text = Formatted("samples of %.0f tokens on average", PerSample(sum, tokens.size())) +
+                     " (" + std::to_string(tokens.front()) + " to " +
+                     std::to_string(tokens.back()) + ")";
+  for (const ModuleConfig& module : config.modules) {
+    std::int64_t items = 0;
+    for (const PlacedSamples& step : workload) {
+      for (const auto& place : step) {
+        for (const StepShape& sample : place) {
+          const auto length = sample.lengths.find(module.name);
+          if (length != sample.lengths.end()) items += length->second;
+        }
+      }
+    }
+    if (!module.model->field()) continue;
+    const std::int64_t full = std::max<std::int64_t>(module.model->most_length(), 1);
+    text += Formatted(", %.2f full items of ",
+                      PerSample(items, tokens.size() * static_cast<std::size_t>(full))) +
+            module.name;
+  }
+  return text + "\n";
+}
+
+std::string UnprofiledText(const Config& config, const DeviceModel& device) {
+  std::string text;
+  if (device.modules.empty()) return text;
+  const std::int64_t samples = config.schedule.micro_batch_size;
+  for (const ModuleConfig& module : config.modules) {
+    const auto profiled = device.modules.find(module.name);
+    if (profiled == device.modules.end()) {
+      text += module.name + " was not profiled: rates of the other modules\n";
+      continue;
+    }
+    double flops = 0.0;
+    for (const PartFlops& part : StepFlops(config, FullSamples(config, config.Sink(), samples))) {
+      if (part.name == module.name) flops = part.flops.forward;
+    }
+    const double times = flops / profiled->second.largest_flops;
+    if (times <= kMostExtrapolated) continue;
+    text += module.name + Formatted(
+                              " is extrapolated: a microbatch has %.0f times the work of the "
+                              "largest pass that was profiled\n",
+                              times);
+  }
+  return text;
+}
+
+std::string OrderText(const Plan& plan, const DeviceModel& device, const Workload& workload) {
+  Config other = plan.config;
+  const bool balanced = other.data.order == DataOrder::kBalanced;
+  other.data.order = balanced ? DataOrder::kRandom : DataOrder::kBalanced;
+  const double other_s = PlanAsIs(other, device, workload).cost.step_s;
+  const double own_s = plan.cost.step_s;
+  return std::string("plan 1 with data.order = ") + (balanced ? "\"random\"" : "\"balanced\"") +
+         Formatted(": %.1f ms, %+.1f%%\n", other_s * 1e3, 100.0 * (other_s / own_s - 1.0));
+}
+
+std::optional<Plan> NowOf(const Config& config, const DeviceModel& device,
+                          const Workload& workload) {
+  try {
+    return PlanAsIs(config, device, workload);
+  } catch (const LayoutError&) {
+    return std::nullopt;
+  }
+}
+
+}  // namespace troupe

@@ -1,0 +1,42 @@
+// What a plan is made from, besides the configuration: the device, and the samples of its steps.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "configs/config.hpp"
+#include "plan/cost/device.hpp"
+#include "plan/search/planner.hpp"
+
+namespace troupe {
+
+/// Returns the device that --device names, with the links that the configuration states. Throws
+/// LaunchError.
+DeviceModel NamedDevice(const std::string& name, const Config& config);
+
+/// Where samples come from.
+struct SamplesFrom {
+  bool data = false;  ///< data.train
+  std::string list;   ///< or this file of CSV
+};
+
+/// Returns some steps of these samples; none if every sample is to be full. Throws DataError, and
+/// LaunchError for a fault of the list.
+Workload WorkloadFrom(const SamplesFrom& from, const Config& config);
+
+/// "5.2 of 8 full samples ..."
+std::string WorkloadText(const Workload& workload, const Config& config);
+
+/// Returns a line for each module whose passes here are larger than any that the device's profile measured by
+/// more than kMostExtrapolated, or that it does not have.
+std::string UnprofiledText(const Config& config, const DeviceModel& device);
+inline constexpr double kMostExtrapolated = 4.0;
+
+/// Returns what data.order = "balanced" saves in a plan.
+std::string OrderText(const Plan& plan, const DeviceModel& device, const Workload& workload);
+
+/// Returns the configuration as it stands, or nothing if it cannot run.
+std::optional<Plan> NowOf(const Config& config, const DeviceModel& device,
+                          const Workload& workload);
+
+}  // namespace troupe
