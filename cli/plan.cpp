@@ -61,7 +61,8 @@ int NothingFits(const PlanArguments& arguments, const Config& config, int gpus) 
   const double bytes = NamedDevice(arguments.device, config).memory_bytes;
   std::fprintf(stderr, "%s: no layout of %s fits on %s of %.0f GB\n", arguments.config.path.c_str(),
                config.Sink().name.c_str(), Counted(gpus, "device").c_str(), bytes * 1e-9);
-  const auto changes = NearestChanges(config, gpus, {arguments.device, KnownDevices(), NamedDevice});
+  const auto changes =
+      NearestChanges(config, gpus, {arguments.device, KnownDevices(), NamedDevice});
   std::fputs(TextOf(changes).c_str(), stderr);
   return kExitFailed;
 }
