@@ -233,7 +233,7 @@ int MakePlan(PlanArguments arguments) {
   const Workload workload = WorkloadFrom(arguments.samples, config);
   const int gpus = arguments.gpus > 0 ? arguments.gpus : config.cluster.ranks;
   const auto begin = std::chrono::steady_clock::now();
-  const SearchSpace space(config, device, {.ranks = gpus});
+  const SearchSpace space(config, device, {.ranks = gpus, .average = AverageWork(workload)});
   const auto top = static_cast<std::size_t>(arguments.top);
   const Plans plans = BestPlans(space, config, device, top, LongProgress(begin), workload);
   const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;

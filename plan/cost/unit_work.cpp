@@ -1,9 +1,50 @@
 #include "plan/cost/unit_work.hpp"
 
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
 #include "plan/stage_work.hpp"
 #include "plan/step_order.hpp"
 
 namespace troupe {
+
+AverageWork::AverageWork(const Workload& workload) {
+  for (const PlacedSamples& step : workload) {
+    places_ += static_cast<double>(step.size());
+    for (const auto& place : step) {
+      for (const StepShape& sample : place) {
+        tokens_.push_back(sample.tokens);
+        AddSamples(sample, sum_);
+      }
+    }
+  }
+  std::ranges::sort(tokens_);
+}
+
+StepShape AverageWork::Of(const Config& config, const ModuleConfig& module,
+                          std::int64_t samples) const {
+  if (tokens_.empty()) return FullSamples(config, module, samples);
+  const double share = static_cast<double>(samples) / places_;
+  const auto part_of = [share](std::int64_t sum) {
+    return static_cast<std::int64_t>(std::llround(share * static_cast<double>(sum)));
+  };
+  StepShape shape;
+  shape.samples = std::max<std::int64_t>(1, part_of(std::ssize(tokens_)));
+  shape.labels = part_of(sum_.labels);
+  for (const auto& [name, length] : sum_.lengths) shape.lengths[name] = part_of(length);
+  if (!module.model->text()) return shape;
+  if (PadsRows(config, module)) {
+    // Of n draws the longest is at n / (n + 1) of the sorted samples, in the mean.
+    const auto longest =
+        tokens_.size() * static_cast<std::size_t>(samples) / static_cast<std::size_t>(samples + 1);
+    shape.tokens = tokens_.at(std::min(longest, tokens_.size() - 1));
+  } else {
+    shape.tokens =
+        std::accumulate(tokens_.begin(), tokens_.end(), std::int64_t{0}) / std::ssize(tokens_);
+  }
+  return shape;
+}
 
 std::vector<StepShape> WorkOfUnit(const JobPlan& plan, const PlacedSamples& samples, int module,
                                   int dp, std::int64_t unit) {

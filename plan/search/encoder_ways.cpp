@@ -29,8 +29,8 @@ EncoderWays::Tables& EncoderWays::TablesOf(std::size_t encoder, int tp, std::siz
   const std::string& name = job_.encoders[encoder];
   const Config with = job_.With(name, {.tp = tp}, RecomputeLevels()[level], 0);
   const AlikeLayers& layers = job_.LayersOf(name);
-  ModuleTable one(with, name, 1, job_.device, layers);
-  ModuleTable two(with, name, 2, job_.device, layers, &one);
+  ModuleTable one(with, name, kSamples, job_.device, job_.limits.average, layers);
+  ModuleTable two(with, name, 2 * kSamples, job_.device, job_.limits.average, layers, &one);
   return tables_.emplace(key, Tables{std::move(one), std::move(two), {}}).first->second;
 }
 
@@ -42,8 +42,8 @@ Pipeline EncoderWays::PipelineOf(std::size_t encoder, std::size_t level, const P
     const auto& runs = job_.LayersOf(module.name).RunsOf(module);
     cut->second = {tables.one.Stages(runs), tables.two.Stages(runs)};
   }
-  const auto stages =
-      Between(cut->second.first, cut->second.second, static_cast<double>(run.samples - 1));
+  const auto stages = Between(cut->second.first, cut->second.second,
+                              static_cast<double>(run.samples - kSamples) / kSamples);
   return troupe::PipelineOf(job_.config, job_.device, module, stages, run);
 }
 

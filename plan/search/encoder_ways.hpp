@@ -29,7 +29,9 @@ class EncoderWays {
   std::vector<std::vector<EncoderWay>> With(const SinkPoint& sink);
 
  private:
-  /// The tables for units of one and of two samples, between which all is linear.
+  /// So many samples have a whole number of items.
+  static constexpr std::int64_t kSamples = 1024;
+  /// The tables for units of kSamples and of twice as many, between which and below all is linear.
   struct Tables {
     ModuleTable one;
     ModuleTable two;

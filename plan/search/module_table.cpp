@@ -35,11 +35,11 @@ StateWeights WeightsOf(const Config& config, const StateShardings& shardings) {
 }
 
 ModuleTable::ModuleTable(const Config& config, const std::string& module, std::int64_t samples,
-                         const DeviceModel& device, const AlikeLayers& layers,
-                         const ModuleTable* like)
+                         const DeviceModel& device, const AverageWork& average,
+                         const AlikeLayers& layers, const ModuleTable* like)
     : num_layers_(layers.num_layers()), kinds_(layers.num_kinds()) {
   const ModuleConfig& own = FindModule(config, module);
-  AddCosts(config, own, samples, device, layers);
+  AddCosts(config, own, samples, device, average, layers);
   if (like == nullptr) {
     AddParameters(config, own, layers);
   } else {
@@ -55,8 +55,9 @@ static void AddCost(const PassCost& cost, PartSums& to) {
 }
 
 void ModuleTable::AddCosts(const Config& config, const ModuleConfig& own, std::int64_t samples,
-                           const DeviceModel& device, const AlikeLayers& layers) {
-  const StepShape shape = FullSamples(config, own, samples);
+                           const DeviceModel& device, const AverageWork& average,
+                           const AlikeLayers& layers) {
+  const StepShape shape = average.Of(config, own, samples);
   const RankWork work = WorkOf(own, samples);
   const double row_bytes = RowBytes(config);
   bool before = true;

@@ -8,6 +8,7 @@
 
 #include "configs/config.hpp"
 #include "plan/cost/device.hpp"
+#include "plan/cost/unit_work.hpp"
 #include "plan/optimizer_settings.hpp"
 #include "plan/search/alike_layers.hpp"
 
@@ -66,7 +67,7 @@ class ModuleTable {
   /// matter. A unit has `samples` on each replica. Inline encoders and projectors that run with the
   /// module count with its first or last stage. `like`: a table of the same parameters, or null.
   ModuleTable(const Config& config, const std::string& module, std::int64_t samples,
-              const DeviceModel& device, const AlikeLayers& layers,
+              const DeviceModel& device, const AverageWork& average, const AlikeLayers& layers,
               const ModuleTable* like = nullptr);
 
   /// Returns the stages that have these layers.
@@ -76,7 +77,7 @@ class ModuleTable {
 
  private:
   void AddCosts(const Config& config, const ModuleConfig& own, std::int64_t samples,
-                const DeviceModel& device, const AlikeLayers& layers);
+                const DeviceModel& device, const AverageWork& average, const AlikeLayers& layers);
   void AddParameters(const Config& config, const ModuleConfig& own, const AlikeLayers& layers);
   void CopyParameters(const ModuleTable& like);
 

@@ -27,9 +27,6 @@ struct Plan {
   double mfu = 0.0;      ///< 0: the peak of the device is not known
 };
 
-/// Steps whose samples are known, for which plans are priced; empty: every sample is full.
-using Workload = std::vector<PlacedSamples>;
-
 /// Returns the plan of a job. Throws LayoutError if it cannot run.
 Plan PlanOf(const Config& config, const PlannedJob& job, const DeviceModel& device,
             const Workload& workload = {});

@@ -79,7 +79,8 @@ void SinkWays::AddDivision(const Layout& layout, std::int64_t samples, unsigned 
     const Config with = job_.With(job_.sink, layout, level, inlined);
     const std::tuple key(layout.tp, layout.ep, layout.etp, inlined);
     const auto like = like_.find(key);
-    division.tables.emplace_back(with, job_.sink, samples, job_.device, job_.LayersOf(job_.sink),
+    division.tables.emplace_back(with, job_.sink, samples, job_.device, job_.limits.average,
+                                 job_.LayersOf(job_.sink),
                                  like == like_.end() ? nullptr : &like->second);
     if (like == like_.end()) like_.emplace(key, division.tables.back());
   }

@@ -26,6 +26,7 @@
 
 #include "configs/config.hpp"
 #include "plan/cost/device.hpp"
+#include "plan/cost/unit_work.hpp"
 #include "plan/search/choices.hpp"
 
 namespace troupe {
@@ -53,6 +54,7 @@ struct EncoderPoint {
 struct SearchLimits {
   int ranks = 1;          ///< devices that there are
   double reserve = 0.06;  ///< share of a device's memory that stays free
+  AverageWork average = {};
 };
 
 /// One choice, with what it takes by the closed form.

@@ -42,7 +42,7 @@ TEST_CASE("stages from a table cost and hold what the stages of the job do", "[p
   language.layout.tp = tp;
   const DeviceModel device = SomeDevice();
   AlikeLayers layers(language);
-  const ModuleTable table(config, "language", 3, device, layers);
+  const ModuleTable table(config, "language", 3, device, {}, layers);
   language.layout.pp = pp;
   std::vector<PartSums> stages;
   for (const StageSums& same : table.Stages(layers.RunsOf(language))) {

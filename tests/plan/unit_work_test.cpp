@@ -93,6 +93,26 @@ TEST_CASE("images and labels are those of the samples", "[plan]") {
   CHECK(filled.at(1) == 1.0);
 }
 
+TEST_CASE("work that is not drawn yet is that of the average, or of the longest", "[plan]") {
+  const Config config = WithSettings("shapes");
+  const ModuleConfig& language = config.Sink();
+  CHECK(AverageWork().Of(config, language, 3).tokens == 96);
+  PlacedSamples step;
+  for (std::int64_t i = 1; i <= 90; ++i) {
+    step.push_back({{.samples = 1, .tokens = i, .labels = 2 * i, .lengths = {{"vision", i % 3}}}});
+  }
+  const AverageWork average({step});
+  const StepShape one = average.Of(config, language, 1);
+  CHECK(one.tokens == 46);
+  CHECK(one.labels == 91);
+  CHECK(one.lengths.at("vision") == 1);
+  const StepShape many = average.Of(config, language, 8);
+  CHECK(many.tokens == 81);  // 8 / 9 of the way
+  CHECK(many.samples == 8);
+  const Config cut = WithSettings("shapes", {"modules.language.layout={cp=4}"});
+  CHECK(average.Of(cut, cut.Sink(), 8).tokens == 45);
+}
+
 TEST_CASE("samples that a file states are those of the steps, in turn", "[plan]") {
   const Config config = WithSettings("shapes");
   const std::string path = std::filesystem::temp_directory_path() / "troupe_samples_test.csv";
