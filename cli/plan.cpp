@@ -245,6 +245,10 @@ int MakePlan(PlanArguments arguments) {
   const std::optional<Plan> now = NowOf(config, device, workload);
   std::printf("\n%s%s%s", TableOf(plans.best, now).c_str(), NotesOn(plans, top).c_str(),
               explanation.c_str());
+  if (now && device.memory_bytes > 0.0 && now->bytes > device.memory_bytes) {
+    std::printf("now: needs %.1f GB of a device that has %.0f\n", now->bytes * 1e-9,
+                device.memory_bytes * 1e-9);
+  }
   if (!workload.empty()) {
     std::printf("%s", OrderText(plans.best.front(), device, workload).c_str());
   }

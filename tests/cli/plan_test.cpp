@@ -150,4 +150,51 @@ TEST_CASE("where nothing fits, plan names what would be enough", "[cli]") {
   CHECK_THAT(outcome.err, Contains("\n--gpus 2 ") && Contains("\n--device h200-141g "));
 }
 
+TEST_CASE("plans are priced for the samples of the data, or of a list", "[cli]") {
+  const ScratchFolder folder;
+  const std::vector<std::string> plan = {"plan",     kPlanned,   "--gpus", "8",
+                                         "--device", "a100-80g", "--top",  "1"};
+  const auto with = [&](std::vector<std::string> more) {
+    std::vector<std::string> all = plan;
+    all.insert(all.end(), more.begin(), more.end());
+    return RunTroupe(all);
+  };
+  CHECK_THAT(with({}).out, Contains("full samples; --data prices"));
+  const Outcome data = with({"--data"});
+  CHECK_THAT(data.out, Contains("samples of 55 tokens on average (27 to 87)"));
+  CHECK_THAT(data.out, Contains("plan 1 with data.order = \"balanced\": "));
+  const std::string list = folder / "samples.csv";
+  std::ofstream(list) << "tokens,vision\n96,1\n40,0\n";
+  const Outcome stated = with({"--samples", list});
+  CHECK_THAT(stated.out, Contains("samples of 68 tokens on average (40 to 96), 0.50 full items"));
+  std::ofstream(list) << "tokens,pictures\n96,1\n";
+  const Outcome wrong = with({"--samples", list});
+  CHECK(wrong.exit_code == 2);
+  CHECK_THAT(wrong.err, Contains("--samples: " + list + ":1: expected columns of tokens"));
+}
+
+TEST_CASE("a run is planned again with what it measured, and goes on with that", "[cli]") {
+  const ScratchFolder folder;
+  const std::string dir = folder / "runs";
+  const Outcome trained = RunTroupe({"train", kPlanned, "--set", "run.steps=6", "--set",
+                                     "checkpoint.every=3", "--set", "run.dir=" + dir});
+  REQUIRE(trained.exit_code == 0);
+  const std::string run = dir + "/latest";
+  const Outcome planned =
+      RunTroupe({"plan", "--from", run, "--device", "l40s-48g", "--replan", "--top", "1"});
+  INFO(planned.out << planned.err);
+  REQUIRE(planned.exit_code == 0);
+  CHECK_THAT(planned.out, Contains(" ms per step. Passes there, forward and backward, as multiples "
+                                   "of those on l40s-48g: language "));
+  CHECK_THAT(planned.out, Contains("less time than") && Contains("/plans/plan1.toml --resume "));
+  const Outcome resumed =
+      RunTroupe({"train", run + "/plans/plan1.toml", "--resume", run, "--set", "run.steps=8"});
+  INFO(resumed.out << resumed.err);
+  CHECK(resumed.exit_code == 0);
+  CHECK_THAT(resumed.out, Contains("resuming after step 6"));
+
+  CHECK(RunTroupe({"plan", "--device", "l40s-48g"}).exit_code == 2);
+  CHECK(RunTroupe({"plan", "--from", folder / "none", "--device", "l40s-48g"}).exit_code != 0);
+}
+
 }  // namespace troupe
