@@ -3,8 +3,11 @@
 
 #include <catch2/catch.hpp>
 
+#include "configs/loader.hpp"
+#include "plan/search/space.hpp"
 #include "tests/cli/process.hpp"
 #include "tests/data/scratch_folder.hpp"
+#include "tests/plan/random_job.hpp"
 
 namespace troupe {
 namespace {
@@ -149,6 +152,43 @@ TEST_CASE("where nothing fits, plan names what would be enough", "[cli]") {
   CHECK_THAT(outcome.err, Contains("enough by itself"));
   CHECK_THAT(outcome.err, Contains("\n--gpus 2 ") && Contains("\n--device h200-141g "));
 }
+
+namespace {
+
+/// Trains `number` random plans of jobs of random sizes for two steps.
+void TrainRandomPlans(int number, unsigned seed) {
+  const ScratchFolder folder;
+  std::mt19937 random(seed);
+  int trained = 0;
+  for (int draw = 0; trained < number; ++draw) {
+    const auto [path, overrides] = RandomJob(random, draw);
+    const Config config = LoadConfig(path, overrides).config;
+    DeviceModel device = DeviceOfFlops(1e9);
+    device.topology.devices_per_node = 8;
+    const SearchSpace space(config, device, {.ranks = static_cast<int>(1 + random() % 8)});
+    auto jobs = space.Best(3.0);
+    if (jobs.empty()) continue;
+    const PlannedJob& job = jobs[random() % jobs.size()];
+    std::vector<std::string> arguments = {"train", path};
+    auto settings = overrides;
+    for (const std::string& setting : SettingsOf(config, job)) settings.push_back(setting);
+    settings.insert(settings.end(), {"run.steps=2", "run.dir=" + (folder / "runs")});
+    std::string text = path;
+    for (const std::string& setting : settings) {
+      arguments.insert(arguments.end(), {"--set", setting});
+      text += " " + setting;
+    }
+    const Outcome outcome = RunTroupe(arguments);
+    INFO(text << "\n" << outcome.out << outcome.err);
+    CHECK(outcome.exit_code == 0);
+    ++trained;
+  }
+}
+
+}  // namespace
+
+TEST_CASE("random plans train", "[cli]") { TrainRandomPlans(6, 1); }
+TEST_CASE("forty random plans train", "[.plans]") { TrainRandomPlans(40, 2); }
 
 TEST_CASE("plans are priced for the samples of the data, or of a list", "[cli]") {
   const ScratchFolder folder;

@@ -1,7 +1,6 @@
 #include "plan/search/space.hpp"
 
 #include <algorithm>
-#include <random>
 #include <set>
 
 #include <catch2/catch.hpp>
@@ -10,6 +9,7 @@
 #include "plan/cost/device_file.hpp"
 #include "plan/cost/job_cost.hpp"
 #include "plan/search/planner.hpp"
+#include "tests/plan/random_job.hpp"
 #include "tests/plan/small_config.hpp"
 
 namespace troupe {
@@ -123,44 +123,12 @@ TEST_CASE("fewer devices that are about as fast are found, and twins are left ou
   CHECK(fewest <= kClearlyFewer * plans.best.front().job.ranks);
 }
 
-namespace {
-
-/// A job of shapes.toml with other sizes, so that layouts divide it in other ways.
-std::vector<std::string> RandomSizes(std::mt19937& random) {
-  const auto pick = [&](std::initializer_list<int> values) {
-    return std::to_string(std::data(values)[random() % values.size()]);
-  };
-  const std::string heads = pick({2, 4, 6, 8});
-  return {"modules.vision.hidden=" + std::to_string(std::stoi(heads) * 16),
-          "modules.vision.heads=" + heads,
-          "modules.vision.layers=" + pick({2, 3, 4, 7}),
-          "modules.language.layers=" + pick({2, 4, 5, 8, 12}),
-          "modules.language.heads=8",
-          "modules.language.kv_heads=" + pick({1, 2, 4, 8}),
-          "modules.language.hidden=64",
-          "modules.language.context=" + pick({96, 512, 1024}),
-          "modules.vision.frozen=" + std::string(random() % 3 == 0 ? "true" : "false"),
-          "run.precision=" + std::string(random() % 2 == 0 ? "\"bfloat16\"" : "\"float32\""),
-          "schedule.microbatches=" + pick({1, 4, 6, 8}),
-          "schedule.micro_batch_size=" + pick({1, 2, 3}),
-          "optimizer.shard=" + std::string(random() % 2 == 0 ? "\"data\"" : "\"none\""),
-          "modules.language.axis_order=" + std::string(random() % 2 == 0
-                                                           ? R"(["dp", "tp", "cp", "pp"])"
-                                                           : R"(["tp", "cp", "dp", "pp"])")};
-}
-
-}  // namespace
-
 TEST_CASE("a thousand random plans are configurations that troupe check accepts", "[plan]") {
   std::mt19937 random(19);
   int plans = 0;
   for (int draw = 0; plans < 1000; ++draw) {
     REQUIRE(draw < 400);
-    const std::string path = draw % 3 == 0   ? "configs/shapes_two_encoders.toml"
-                             : draw % 3 == 1 ? "configs/shapes.toml"
-                                             : "configs/shapes_colocated.toml";
-    std::vector<std::string> overrides = RandomSizes(random);
-    if (draw % 3 == 0) overrides.erase(overrides.begin(), overrides.begin() + 3);
+    const auto [path, overrides] = RandomJob(random, draw);
     const Config config = LoadConfig(path, overrides).config;
     DeviceModel device = DeviceOfFlops(1e9);
     device.topology.devices_per_node = 8;
