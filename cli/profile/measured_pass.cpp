@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "layout/text.hpp"
-#include "plan/cost/stage_cost.hpp"
+#include "plan/cost/stage_price.hpp"
 #include "trace/analyze/median.hpp"
 
 namespace troupe {
@@ -66,7 +66,7 @@ std::function<double(const DeviceModel&)> TimeOfPass(const JobPlan& plan,
   const std::string module = plan.ModuleOf(stage.module).config->name;
   const auto work = WorkOfUnit(plan, samples, stage.module, pass.dp, pass.unit);
   return [&plan, module, pp = stage.pp, work, kind = pass.kind](const DeviceModel& device) {
-    const PassCost cost = CostOfStage(plan.config(), device, module, pp, work);
+    const PassCost cost = StagePrice(plan.config(), device, module, pp).Of(work);
     return kind == WorkKind::kForward ? cost.forward.total() : cost.backward_s();
   };
 }

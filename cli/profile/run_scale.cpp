@@ -10,7 +10,7 @@
 #include "configs/loader.hpp"
 #include "data/llava_source.hpp"
 #include "layout/text.hpp"
-#include "plan/cost/stage_cost.hpp"
+#include "plan/cost/stage_price.hpp"
 #include "trace/analyze/median.hpp"
 
 namespace troupe {
@@ -48,12 +48,12 @@ std::map<std::string, ModuleSums> PredictedSums(const JobPlan& plan, const Devic
                                .group = config.global_batch()});
     for (const StagePlan& stage : plan.stages()) {
       const ModulePlan& module = plan.ModuleOf(stage.module);
+      const StagePrice price(config, device, module.config->name, stage.pp);
       ModuleSums& sum = sums[module.config->name];
       const auto units = module.units.In(config.schedule.microbatches).count;
       for (std::int64_t unit = 0; unit < units; ++unit) {
         for (int dp = 0; dp < module.config->layout.dp; ++dp) {
-          const PassCost cost = CostOfStage(config, device, module.config->name, stage.pp,
-                                            WorkOfUnit(plan, samples, stage.module, dp, unit));
+          const PassCost cost = price.Of(WorkOfUnit(plan, samples, stage.module, dp, unit));
           sum.forward.Add(cost.forward, kShare);
           sum.backward.Add(cost.inputs, kShare);
           sum.backward.Add(cost.weights, kShare);

@@ -5,6 +5,7 @@
 #include <map>
 
 #include "plan/cost/rank_cost.hpp"
+#include "plan/cost/stage_price.hpp"
 #include "plan/row_cuts.hpp"
 #include "plan/stage_work.hpp"
 
@@ -104,12 +105,12 @@ ReplicaCosts CostsOfReplicas(const JobPlan& plan, const DeviceModel& device,
                              const PlacedSamples& samples, const StagePlan& stage) {
   const ModulePlan& module = plan.ModuleOf(stage.module);
   const Units units = module.units.In(plan.config().schedule.microbatches);
+  const StagePrice price(plan.config(), device, module.config->name, stage.pp);
   ReplicaCosts costs;
   for (std::int64_t unit = 0; unit < units.count; ++unit) {
     auto& of_unit = costs.emplace_back();
     for (int dp = 0; dp < module.config->layout.dp; ++dp) {
-      of_unit.push_back(CostOfStage(plan.config(), device, module.config->name, stage.pp,
-                                    WorkOfUnit(plan, samples, stage.module, dp, unit)));
+      of_unit.push_back(price.Of(WorkOfUnit(plan, samples, stage.module, dp, unit)));
     }
   }
   return costs;

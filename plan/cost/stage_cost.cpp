@@ -61,20 +61,6 @@ PassCost CostOfStage(const Config& config, const DeviceModel& device, const std:
   return cost;
 }
 
-PassCost CostOfStage(const Config& config, const DeviceModel& device, const std::string& module,
-                     int pp, const std::vector<StepShape>& shapes) {
-  if (shapes.empty()) return CostOfStage(config, device, module, pp, StepShape());
-  PassCost cost = CostOfStage(config, device, module, pp, shapes.front());
-  for (std::size_t i = 1; i < shapes.size(); ++i) {
-    PassCost more = CostOfStage(config, device, module, pp, shapes[i]);
-    for (Breakdown* pass : {&more.forward, &more.inputs, &more.weights}) {
-      (*pass)[Spent::kStarting] = 0.0;
-    }
-    cost += more;
-  }
-  return cost;
-}
-
 UpdateCost CostOfUpdate(const Config& config, const DeviceModel& device, const Layout& layout,
                         const StateSharding& sharding, const UpdateWork& work) {
   UpdateCost cost;

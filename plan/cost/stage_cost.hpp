@@ -25,9 +25,6 @@ RankShare ShareOf(const Config& config, const ModuleConfig& host, const StagePar
 /// these.
 PassCost CostOfStage(const Config& config, const DeviceModel& device, const std::string& module,
                      int pp, const StepShape& shape);
-/// The same for samples of several lengths, which the operations of a pass compute together.
-PassCost CostOfStage(const Config& config, const DeviceModel& device, const std::string& module,
-                     int pp, const std::vector<StepShape>& shapes);
 
 /// What follows the last backward of a step.
 struct UpdateCost {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <span>
 #include <tuple>
 #include <utility>
 
@@ -111,6 +112,8 @@ bool AreTwins(const Plan& a, const Plan& b) {
 Plans BestPlans(const SearchSpace& space, const Config& config, const DeviceModel& device,
                 std::size_t most, const PlanProgress& progress, const Workload& workload) {
   std::vector<Plan> plans;
+  // All plans have the same samples, so one step tells most of them apart.
+  const Workload first_step(workload.begin(), workload.begin() + (workload.empty() ? 0 : 1));
   // The search knows memory a little less well than the estimate: if nothing fits, slower ones may.
   for (const double within : {kHandedOver, 1.5, 10.0}) {
     std::vector<PlannedJob> jobs = space.Best(within);
@@ -118,13 +121,20 @@ Plans BestPlans(const SearchSpace& space, const Config& config, const DeviceMode
     std::size_t number = 0;
     for (const PlannedJob& job : jobs) {
       if (progress) progress(number++, jobs.size());
-      Plan plan = PlanOf(config, job, device, workload);
+      Plan plan = PlanOf(config, job, device, first_step);
       if (device.memory_bytes > 0.0 && plan.bytes > device.memory_bytes) continue;
       plans.push_back(std::move(plan));
     }
     if (!plans.empty()) break;
   }
-  std::ranges::stable_sort(plans, {}, [](const Plan& plan) { return plan.cost.step_s; });
+  const auto step_of = [](const Plan& plan) { return plan.cost.step_s; };
+  std::ranges::stable_sort(plans, {}, step_of);
+  if (workload.size() > 1) {
+    constexpr std::size_t kMore = 12;  // than are wanted
+    const auto priced = std::span(plans).first(std::min(plans.size(), most + kMore));
+    for (Plan& plan : priced) Price(device, workload, plan);
+    std::ranges::stable_sort(priced, {}, step_of);
+  }
   Plans found;
   for (Plan& plan : plans) {
     const Plan& best = found.best.empty() ? plan : found.best.front();

@@ -10,6 +10,7 @@
 #include "plan/cost/device_file.hpp"
 #include "plan/cost/job_cost.hpp"
 #include "plan/cost/sample_list.hpp"
+#include "plan/cost/stage_price.hpp"
 #include "plan/stage_work.hpp"
 
 namespace troupe {
@@ -111,6 +112,43 @@ TEST_CASE("work that is not drawn yet is that of the average, or of the longest"
   CHECK(many.samples == 8);
   const Config cut = WithSettings("shapes", {"modules.language.layout={cp=4}"});
   CHECK(average.Of(cut, cut.Sink(), 8).tokens == 45);
+}
+
+TEST_CASE("a stage has one price for any work", "[plan]") {
+  const std::string file = GENERATE("shapes", "shapes_inline", "shapes_experts");
+  const std::string layout = GENERATE("{}", "{tp=2}", "{cp=2}");
+  Config config = WithSettings(file);
+  for (ModuleConfig& module : config.modules) {
+    if (module.name != config.Sink().name) continue;
+    module.layout.pp = 1;
+    module.layout.tp = layout == "{tp=2}" ? 2 : 1;
+    module.layout.cp = layout == "{cp=2}" ? 2 : 1;
+    module.recompute = {LayerPart::kAttention};
+  }
+  const DeviceModel device = ReadDevice("l40s-48g", config.run);
+  const StagePrice price(config, device, "language", 0);
+  const StepShape first{.samples = 3, .tokens = 41, .labels = 77, .lengths = {{"vision", 2}}};
+  const StepShape second{.samples = 1, .tokens = 96, .labels = 5, .lengths = {{"vision", 7}}};
+  const auto is_sum = [](const Breakdown& sum, const std::vector<Breakdown>& parts) {
+    double total = 0.0;
+    for (const Breakdown& part : parts) total += part.total();
+    return sum.total() == Approx(total).epsilon(1e-9);
+  };
+  INFO(file << " " << layout);
+  for (const StepShape& shape : {first, second}) {
+    const PassCost one = price.Of({shape});
+    const PassCost all = CostOfStage(config, device, "language", 0, shape);
+    CHECK(is_sum(one.forward, {all.forward}));
+    CHECK(is_sum(one.inputs, {all.inputs}));
+    CHECK(is_sum(one.weights, {all.weights}));
+    CHECK(one.hidden_s == Approx(all.hidden_s).epsilon(1e-9));
+  }
+  // What starts once for both is counted once.
+  Breakdown none = price.Of({}).forward;
+  CHECK(none.total() > 0.0);
+  none *= -1.0;
+  CHECK(is_sum(price.Of({first, second}).forward,
+               {price.Of({first}).forward, price.Of({second}).forward, none}));
 }
 
 TEST_CASE("samples that a file states are those of the steps, in turn", "[plan]") {
