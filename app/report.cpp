@@ -25,7 +25,7 @@ std::string LastStepOf(const OpenedTrace& run) {
   return TimelineJson(run, spans, MakeTimeline(run.index, spans, Stretch::kSteps));
 }
 
-PageRun RunOf(const std::string& run_directory) {
+PageRun PageRunOf(const std::string& run_directory) {
   PageRun page = CurvesOf(run_directory);
   try {
     const OpenedTrace run(run_directory);
@@ -59,7 +59,7 @@ std::string TimelineJson(const OpenedTrace& run, const std::vector<StepSpan>& sp
 
 std::string ReportPage(const std::vector<std::string>& run_directories) {
   std::vector<PageRun> runs;
-  for (const std::string& directory : run_directories) runs.push_back(RunOf(directory));
+  for (const std::string& directory : run_directories) runs.push_back(PageRunOf(directory));
   std::ostringstream page;
   WritePage(page, PageKind::kReport, runs);
   return std::move(page).str();

@@ -16,8 +16,8 @@ struct Part {
   double scale = 1.0;
 };
 
-Part PartOf(const AttentionPlan& plan, std::int64_t row_width, std::int64_t first_head,
-            std::int64_t heads) {
+Part SomeHeads(const AttentionPlan& plan, std::int64_t row_width, std::int64_t first_head,
+               std::int64_t heads) {
   Part part;
   part.columns = {.sequences = plan.sequences,
                   .length = plan.length,
@@ -30,7 +30,7 @@ Part PartOf(const AttentionPlan& plan, std::int64_t row_width, std::int64_t firs
 }
 
 Part Queries(const AttentionPlan& plan) {
-  Part part = PartOf(plan, plan.row_width(), 0, plan.heads);
+  Part part = SomeHeads(plan, plan.row_width(), 0, plan.heads);
   part.turns = plan.cosine.defined();
   part.scale = 1.0 / std::sqrt(static_cast<double>(plan.head_dim));
   return part;
@@ -39,18 +39,18 @@ Part Queries(const AttentionPlan& plan) {
 /// Of rows that have `before` heads before the keys.
 Part Keys(const AttentionPlan& plan, std::int64_t before) {
   const std::int64_t width = (before + 2 * plan.kv_heads) * plan.head_dim;
-  Part part = PartOf(plan, width, before, plan.kv_heads);
+  Part part = SomeHeads(plan, width, before, plan.kv_heads);
   part.turns = plan.cosine.defined();
   return part;
 }
 
 Part Values(const AttentionPlan& plan, std::int64_t before) {
   const std::int64_t width = (before + 2 * plan.kv_heads) * plan.head_dim;
-  return PartOf(plan, width, before + plan.kv_heads, plan.kv_heads);
+  return SomeHeads(plan, width, before + plan.kv_heads, plan.kv_heads);
 }
 
 Part Outputs(const AttentionPlan& plan) {
-  return PartOf(plan, plan.heads * plan.head_dim, 0, plan.heads);
+  return SomeHeads(plan, plan.heads * plan.head_dim, 0, plan.heads);
 }
 
 template <class T>

@@ -11,6 +11,7 @@
 #include "layout/text.hpp"
 #include "modules/torch/activation_offload.hpp"
 #include "modules/torch/activations.hpp"
+#include "modules/torch/autograd.hpp"
 #include "modules/torch/context_attention.hpp"
 #include "modules/torch/fused_attention.hpp"
 #include "modules/torch/key_value_cache.hpp"
