@@ -1,17 +1,13 @@
 #include "messages/system.hpp"
 
-#include <stdexcept>
 #include <string>
 #include <typeinfo>
 #include <utility>
 
-#include <caf/actor_system.hpp>
-#include <caf/execution_unit.hpp>
 #include <caf/io/middleman.hpp>
 #include <caf/make_type_erased_value.hpp>
 
 #include "messages/list.hpp"
-#include "messages/wire.hpp"
 
 namespace troupe {
 namespace {
@@ -44,20 +40,4 @@ SystemConfig::SystemConfig(std::shared_ptr<TensorStore> tensor_store, bool spans
   Register<Failure>(*this, "failure");  // in a caf::error
 }
 
-namespace wire {
-
-TensorStore& StoreOf(caf::execution_unit* context) {
-  const auto* config =
-      context == nullptr ? nullptr : dynamic_cast<const SystemConfig*>(&context->system().config());
-  if (config == nullptr || !config->tensors) {
-    throw std::logic_error("a tensor crosses processes in a system without a tensor store");
-  }
-  return *config->tensors;
-}
-
-caf::error Broken(const char* what) {
-  return caf::make_error(caf::sec::invalid_argument, std::string("broken message: ") + what);
-}
-
-}  // namespace wire
 }  // namespace troupe
