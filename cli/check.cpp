@@ -85,14 +85,15 @@ std::string WhyNothing(const std::vector<StageNeed>& stages) {
 /// One line per stage and rank set: estimated bytes. Empty if no module computes.
 std::string MemoryTable(const JobPlan& plan, const std::vector<StageNeed>& stages) {
   if (stages.empty()) return {};
-  std::vector<Row> rows = {
-      {"stage", "ranks", "parameters", "gradients", "optimizer", "activations", "per rank"}};
+  std::vector<Row> rows = {{"stage", "ranks", "parameters", "gradients", "optimizer", "activations",
+                            "passes", "per rank"}};
   for (const StageNeed& stage : stages) {
     const StageMemory& memory = stage.memory;
+    const HeldByPasses most = stage.most();
     rows.push_back({plan.graph().StageName(stage.stage), RanksText(stage.ranks),
                     Bytes(memory.parameters + memory.rounded), Bytes(memory.gradients),
-                    Bytes(memory.optimizer), Bytes(stage.activations + stage.rows),
-                    Bytes(stage.per_rank())});
+                    Bytes(memory.optimizer), Bytes(most.activations + stage.rows),
+                    Bytes(most.workspace + stage.transit), Bytes(stage.per_rank())});
   }
   const std::map<int, std::size_t> needs = RankNeeds(stages);
   std::size_t sum = 0;
@@ -249,8 +250,8 @@ std::string GpuTable(const JobPlan& plan, const std::vector<StageNeed>& stages) 
   }
   return "\n" + Columns(rows) +
          "GPUs as CUDA_VISIBLE_DEVICES numbers them on each node; estimates are sums over their "
-         "ranks, with\noffloading, without CUDA's own memory, NCCL's buffers, and temporary "
-         "tensors of a pass\n" +
+         "ranks, with\noffloading, without CUDA's own memory, NCCL's buffers, and what the "
+         "allocator cannot use\n" +
          (cluster.processes == ProcessesPer::kDevice && cluster.ranks_per_gpu > 1
               ? "ranks that share a GPU are separate processes, whose collectives go through "
                 "pinned memory of\nthe host; with cluster.processes = \"node\" they are copies on "

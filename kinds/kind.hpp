@@ -279,6 +279,10 @@ class ModelConfig {
   virtual std::int64_t KeptElements(const StagePlace& /*stage*/, const RankWork& /*work*/) const {
     return 0;
   }
+  /// Returns what a pass of a microbatch needs for a while in one of these layers, if there is any.
+  virtual LayerSpace SpaceElements(const StagePlace& /*stage*/, const RankWork& /*work*/) const {
+    return {};
+  }
   /// For the defaulted comparisons of kinds: it has no keys. Equals compares two models.
   friend bool operator==(const ModelConfig&, const ModelConfig&) { return true; }
 };

@@ -374,19 +374,21 @@ LayerRow LlamaConfig::WithExperts(LayerRow row, const RankWork& work) const {
   return row;
 }
 
-/// Assumes full samples. Counts like an encoder's layers, with an MLP of three wide rows because of
-/// its gate. Attention keeps one sum per head, which is taken for as long as other elements. Norms of
-/// heads keep their inputs. The last stage also keeps the inputs of its norm and of its head.
-std::int64_t LlamaConfig::KeptElements(const StagePlace& stage, const RankWork& work) const {
+/// A row of a layer without experts. Attention keeps one sum per head, which is taken for as long as
+/// other elements. Norms of heads keep their inputs.
+LayerRow LlamaConfig::RowOf(const RankWork& work) const {
   const std::int64_t normed = head_norms ? query_width() + key_width() : 0;
-  const std::int64_t attention =
-      CeilDivide(query_width() + 2 * key_width() + normed + heads, work.tp);
-  const std::int64_t outputs = CeilDivide(query_width(), work.tp);
-  const LayerRow layer{.hidden = hidden,
-                       .attention = attention,
-                       .heads = outputs,
-                       .mlp_up = CeilDivide(2 * mlp_hidden, work.tp),
-                       .mlp_rest = CeilDivide(mlp_hidden, work.tp)};
+  return {.hidden = hidden,
+          .attention = CeilDivide(query_width() + 2 * key_width() + normed + heads, work.tp),
+          .heads = CeilDivide(query_width(), work.tp),
+          .mlp_up = CeilDivide(2 * mlp_hidden, work.tp),
+          .mlp_rest = CeilDivide(mlp_hidden, work.tp)};
+}
+
+/// Assumes full samples. Counts like an encoder's layers, with an MLP of three wide rows because of
+/// its gate. The last stage also keeps the inputs of its norm and of its head.
+std::int64_t LlamaConfig::KeptElements(const StagePlace& stage, const RankWork& work) const {
+  const LayerRow layer = RowOf(work);
   const std::int64_t routed_layers = experts.LayersIn(stage.layers);
   // The norm's input is cut, the head's is whole.
   const std::int64_t normed_rows = work.cuts_rows ? CeilDivide(hidden, work.tp) : hidden;
@@ -394,6 +396,14 @@ std::int64_t LlamaConfig::KeptElements(const StagePlace& stage, const RankWork& 
   const std::int64_t row = (stage.layers.size() - routed_layers) * work.KeptOf(layer) +
                            routed_layers * work.KeptOf(WithExperts(layer, work)) + head;
   return work.samples * CeilDivide(context, work.cp) * row;
+}
+
+LayerSpace LlamaConfig::SpaceElements(const StagePlace& stage, const RankWork& work) const {
+  if (stage.layers.empty()) return {};
+  const LayerRow layer = RowOf(work);
+  const bool routed = experts.LayersIn(stage.layers) > 0;
+  return work.SpaceOf(routed ? WithExperts(layer, work) : layer) *
+         (work.samples * CeilDivide(context, work.cp));
 }
 
 }  // namespace troupe

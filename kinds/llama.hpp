@@ -90,10 +90,12 @@ struct LlamaConfig : ModelOf<LlamaConfig, kLlama> {
   void ListWork(const StagePlace& stage, const StepShape& shape, const std::string& name,
                 WorkList& work) const override;
   std::int64_t KeptElements(const StagePlace& stage, const RankWork& work) const override;
+  LayerSpace SpaceElements(const StagePlace& stage, const RankWork& work) const override;
   friend bool operator==(const LlamaConfig&, const LlamaConfig&) = default;
 
  private:
   void ListMlp(std::int64_t layer, std::int64_t rows, WorkList& work) const;
+  LayerRow RowOf(const RankWork& work) const;
   LayerRow WithExperts(LayerRow row, const RankWork& work) const;
 };
 

@@ -319,17 +319,29 @@ void PatchEncoder::ListWork(const StagePlace& stage, const StepShape& shape,
   if (stage.last && final_norm) work.AddElements(NormWork(rows, hidden));
 }
 
-std::int64_t PatchEncoder::KeptElements(const StagePlace& stage, const RankWork& work) const {
-  const LayerRow layer{.hidden = hidden,
-                       .attention = CeilDivide(3 * hidden + heads, work.tp),
-                       .heads = CeilDivide(hidden, work.tp),
-                       .mlp_up = CeilDivide(mlp_hidden, work.tp),
-                       .mlp_rest = CeilDivide(mlp_hidden, work.tp)};
-  const std::int64_t norm = stage.last && final_norm ? hidden : 0;
-  // Whole rows that leave are cut; the first part has the other tokens, too.
+LayerRow PatchEncoder::RowOf(const RankWork& work) const {
+  return {.hidden = hidden,
+          .attention = CeilDivide(3 * hidden + heads, work.tp),
+          .heads = CeilDivide(hidden, work.tp),
+          .mlp_up = CeilDivide(mlp_hidden, work.tp),
+          .mlp_rest = CeilDivide(mlp_hidden, work.tp)};
+}
+
+/// Whole rows that leave are cut; the first part along cp has the other tokens, too.
+std::int64_t PatchEncoder::MostTokens(const RankWork& work) const {
   const std::int64_t tokens =
       num_inner_tokens() + CeilDivide(rows_per_square(), work.cp) * joined * joined;
-  return work.samples * most_length() * tokens * (stage.layers.size() * work.KeptOf(layer) + norm);
+  return work.samples * most_length() * tokens;
+}
+
+std::int64_t PatchEncoder::KeptElements(const StagePlace& stage, const RankWork& work) const {
+  const std::int64_t norm = stage.last && final_norm ? hidden : 0;
+  return MostTokens(work) * (stage.layers.size() * work.KeptOf(RowOf(work)) + norm);
+}
+
+LayerSpace PatchEncoder::SpaceElements(const StagePlace& stage, const RankWork& work) const {
+  if (stage.layers.empty()) return {};
+  return work.SpaceOf(RowOf(work)) * MostTokens(work);
 }
 
 }  // namespace troupe

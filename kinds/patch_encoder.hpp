@@ -88,11 +88,17 @@ struct PatchEncoder : ModelConfig {
   /// Each layer keeps two norm inputs and outputs, q k v, the attention weights, and the MLP's two
   /// wide rows; the final norm keeps its input.
   std::int64_t KeptElements(const StagePlace& stage, const RankWork& work) const override;
+  LayerSpace SpaceElements(const StagePlace& stage, const RankWork& work) const override;
   friend bool operator==(const PatchEncoder&, const PatchEncoder&) = default;
 
  protected:
   void AddPatchWeight(ParameterList& list) const;
   void AddPositions(std::int64_t number, ParameterList& list) const;
+
+ private:
+  LayerRow RowOf(const RankWork& work) const;
+  /// Returns the most tokens that a rank has.
+  std::int64_t MostTokens(const RankWork& work) const;
 };
 
 /// Fills the keys of a patch encoder, whose values are the family's defaults, from a folder's

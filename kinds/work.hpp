@@ -1,6 +1,7 @@
 // The computation and kept activations of a part of a stage, for estimates of FLOPs and memory.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -173,6 +174,26 @@ struct LayerRow {
   bool up_has_norm = true;     ///< kMlpUp begins with the second norm
 };
 
+/// Elements that a pass needs for a while in one layer, besides those that layers keep.
+struct LayerSpace {
+  std::int64_t rows = 0;  ///< backward: gradients of rows, and what is computed again
+  std::int64_t up = 0;    ///< backward: gradients of the inputs of the MLP's activation
+  std::int64_t rest = 0;  ///< backward: gradients of its outputs, or as many that it computes with
+  std::int64_t forward = 0;  ///< a forward that keeps nothing
+
+  LayerSpace operator*(std::int64_t times) const {
+    return {rows * times, up * times, rest * times, forward * times};
+  }
+};
+
+/// The most rows whose logits are computed at once: enough for fast products, few enough that a
+/// microbatch never has all of its logits in memory. `copies`: each product makes a copy as large as
+/// the head, so a chunk takes more rows.
+inline std::int64_t LogitRows(std::int64_t vocab, bool copies) {
+  constexpr std::int64_t kElements = std::int64_t(1) << 22;
+  return std::max<std::int64_t>(copies ? 1024 : 256, kElements / std::max<std::int64_t>(1, vocab));
+}
+
 /// The work of one rank.
 struct RankWork {
   std::int64_t samples = 0;  ///< of a microbatch, with one item of the most rows each
@@ -192,6 +213,25 @@ struct RankWork {
     const bool up = recompute.Has(LayerPart::kMlpUp);
     kept += row.mlp_rest + (up ? 0 : row.mlp_up);
     return kept + (up && row.up_has_norm ? 0 : own);
+  }
+
+  /// Returns what a pass of it needs in a layer. A backward needs most in the activation of the MLP,
+  /// when the outputs of the activation are gone and nothing else of the layer is.
+  LayerSpace SpaceOf(const LayerRow& row) const {
+    const std::int64_t own = cuts_rows ? CeilDivide(row.hidden, tp) : row.hidden;
+    const std::int64_t wide = row.mlp_up + row.mlp_rest;
+    LayerSpace space{
+        .rows = own, .up = row.mlp_up, .rest = row.mlp_rest, .forward = 3 * own + wide};
+    if (recompute.Has(LayerPart::kLayer)) {
+      RankWork whole = *this;
+      whole.recompute = {};
+      space.rows += whole.KeptOf(row);  // with its output in place of its input, which is kept
+    } else if (recompute.Has(LayerPart::kMlp)) {
+      space.rows += 2 * own + wide;
+    } else if (recompute.Has(LayerPart::kMlpUp)) {
+      space.rows += (row.up_has_norm ? own : 0) + wide;
+    }
+    return space;
   }
 };
 

@@ -14,6 +14,7 @@
 #include "layout/stage_graph.hpp"
 #include "plan/unit_samples.hpp"
 #include "schedule/schedule.hpp"
+#include "schedule/simulate.hpp"
 #include "trace/actor_id.hpp"
 
 namespace troupe {
@@ -74,6 +75,9 @@ class JobPlan {
   const std::vector<UpdatePlan>& updates() const { return updates_; }
   /// The rules of all stages, for Simulate. Its devices represent one replica's tp ranks.
   const Schedule& schedule() const { return schedule_; }
+  /// One training round whose passes all take the same time: the order in which stages keep units and
+  /// release them.
+  const Simulation& equal_passes() const { return equal_passes_; }
   /// Returns the order of passes on `rank` in every training round; null if its stages decide
   /// themselves.
   const DeviceOrder* OrderOn(int rank) const;
@@ -165,6 +169,7 @@ class JobPlan {
   std::vector<UpdatePlan> updates_;
   std::map<int, int> lock_step_;
   Schedule schedule_;
+  Simulation equal_passes_;
 };
 
 }  // namespace troupe

@@ -191,25 +191,20 @@ void JobPlan::OrderSink(const std::vector<int>& first_devices) {
   }
 }
 
-/// Counts the units that every stage keeps. Throws if the orders deadlock.
+/// Plays a round and counts the units that every stage keeps. Throws if the orders deadlock.
 void JobPlan::CountKept() {
   const std::int64_t microbatches = config_.schedule.microbatches;
-  for (StagePlan& stage : stages_) {
-    stage.kept = stage.rule.splits_backward ? stage.rule.weight_limit : stage.rule.limit;
-    if (stage.rule.kind == RuleKind::kGpipe) stage.kept = microbatches;
-    stage.kept = std::min(stage.kept, microbatches);
-  }
-  if (schedule_.orders.empty()) return;
-  const auto simulation = Simulate(graph_, schedule_, EqualDurations(2, 2, 2), microbatches);
-  if (!simulation.blocked.empty()) {
+  equal_passes_ = Simulate(graph_, schedule_, EqualDurations(2, 2, 2), microbatches);
+  if (!schedule_.orders.empty() && !equal_passes_.blocked.empty()) {
     const ScheduleConfig& schedule = config_.schedule;
     throw LayoutError((schedule.kind == ScheduleKind::kCsv
                            ? schedule.file
                            : "schedule " + ToString(schedule.kind)) +
-                      ": deadlock: " + ScheduleText(graph_, schedule_, simulation.blocked));
+                      ": deadlock: " + ScheduleText(graph_, schedule_, equal_passes_.blocked));
   }
   for (StagePlan& stage : stages_) {
-    if (stage.rule.kind == RuleKind::kOrdered) stage.kept = PeakInFlight(simulation, stage.stage);
+    stage.kept = stage.runs_backward ? PeakInFlight(equal_passes_, stage.stage)
+                                     : std::min(stage.rule.limit, microbatches);
   }
 }
 

@@ -3,65 +3,17 @@
 #include <algorithm>
 #include <cstdint>
 #include <functional>
+#include <set>
 #include <utility>
 
+#include "layout/sum_segments.hpp"
 #include "plan/flat_layout.hpp"
 #include "plan/job_plan.hpp"
-#include "plan/layer_split.hpp"
 #include "plan/mirrors.hpp"
-#include "plan/row_cuts.hpp"
 #include "plan/stage_parts.hpp"
 
 namespace troupe {
 namespace {
-
-/// Returns `work` of a whole module as that of one part of it.
-RankWork WorkOf(const Config& config, const ModuleConfig& of, RankWork work) {
-  work.samples *= MostItemsOfSample(config, of);
-  work.recompute = of.recompute;
-  if (of.inline_in) work.cp = 1;
-  return work;
-}
-
-/// What a microbatch keeps for its backward.
-struct Kept {
-  std::int64_t all = 0;
-  std::int64_t away = 0;          ///< the part of it that leaves the device
-  std::int64_t largest_away = 0;  ///< of a layer
-};
-
-/// Adds what leaves of the layers of a part.
-void AddAway(const Config& config, const StagePart& part, const RankWork& whole, Kept& kept) {
-  const ModuleConfig& module = *part.module;
-  if (module.offload_activations.none()) return;
-  const RankWork work = WorkOf(config, module, whole);
-  const Interval layers = PlaceOf(module, part.pp).layers;
-  for (std::int64_t layer = layers.begin; layer < layers.end; ++layer) {
-    if (!ActivationsLeave(module, part.pp, layer)) continue;
-    const StagePlace alone{.layers = {layer, layer + 1}};
-    const std::int64_t away = module.model->KeptElements(alone, work);
-    kept.away += away;
-    kept.largest_away = std::max(kept.largest_away, away);
-  }
-}
-
-/// Counts nothing before the first part that trains, since no backward gets there.
-Kept ActivationElements(const Config& config, const ModuleConfig& module, int pp) {
-  if (!module.model->computes()) return {};
-  const auto replicas = static_cast<std::int64_t>(module.layout.dp);
-  const RankWork work = {.samples = CeilDivide(config.samples_per_microbatch(), replicas),
-                         .tp = module.layout.tp,
-                         .etp = module.layout.etp,
-                         .cp = module.layout.cp,
-                         .cuts_rows = module.layout.cuts_rows()};
-  Kept kept;
-  for (const StagePart& part : StageParts(config, module.name, pp)) {
-    if (!part.runs_backward()) continue;
-    kept.all += KeptElements(config, part, work);
-    if (part.edge == nullptr) AddAway(config, part, work, kept);
-  }
-  return kept;
-}
 
 /// Returns the most microbatches of a stage that may still be in flight when the state that its
 /// module's encoders offloaded comes back.
@@ -84,23 +36,10 @@ std::size_t WindowActivations(const Config& config, const ModuleConfig& module,
   return one == 0 ? 0 : activations / one * most;
 }
 
-/// Bytes of an element of parameters, and of rows.
+/// Bytes of an element of parameters.
 std::size_t StateElement(const Config& config) {
   return config.run.precision == Precision::kFloat64 ? 8 : 4;
 }
-std::size_t RowElement(const Config& config) {
-  return config.run.precision == Precision::kBFloat16 ? 2 : StateElement(config);
-}
-
-/// The most microbatches whose deferred work for weights holds activations.
-std::size_t UnitsOwed(const StagePlan& stage) {
-  if (!stage.rule.splits_backward) return 0;
-  const std::int64_t owed = stage.rule.kind == RuleKind::kZbH1
-                                ? stage.rule.weight_limit - stage.rule.limit + 1
-                                : stage.kept;
-  return static_cast<std::size_t>(owed);
-}
-
 /// Adds the rows of windows that wait on the first stage of the module that they feed, and their
 /// gradients.
 void AddWaitingRows(const JobPlan& plan, int module, StageNeed& need) {
@@ -109,16 +48,7 @@ void AddWaitingRows(const JobPlan& plan, int module, StageNeed& need) {
     const ModuleConfig& from = *plan.ModuleOf(edge.from).config;
     if (edge.to != module || !plan.ModuleOf(edge.from).colocated_encoder) continue;
     const EdgeConfig& own = *ColocatedEdge(config, from);
-    const bool projected = own.through && own.through->on == ProjectorEnd::kFrom;
-    const std::int64_t width =
-        projected ? ProjectorShapeOf(config, own).out : from.model->row_width();
-    const RowCut cut = DestinationCut(config, own);
-    const std::int64_t samples =
-        CeilDivide(config.samples_per_microbatch(), plan.ModuleOf(module).config->layout.dp);
-    const std::int64_t items = samples * MostItemsOfSample(config, from);
-    const std::int64_t rows =
-        CeilDivide(items * from.model->rows_per_item(), std::int64_t{cut.parts} * cut.slices);
-    const auto bytes = static_cast<std::size_t>(rows * width) * RowElement(config);
+    const std::size_t bytes = ArrivingBytes(plan, edge);
     const std::int64_t window =
         plan.ModuleOf(edge.from).units.In(config.schedule.microbatches).microbatches_each;
     const std::size_t all = bytes * static_cast<std::size_t>(window);
@@ -130,26 +60,6 @@ void AddWaitingRows(const JobPlan& plan, int module, StageNeed& need) {
 }
 
 }  // namespace
-
-std::int64_t KeptElements(const Config& config, const StagePart& part, const RankWork& work,
-                          const std::optional<StagePlace>& layers) {
-  if (part.newline) return 0;
-  if (part.is_projector()) {
-    const ModuleConfig& source = FindModule(config, part.edge->from);
-    const ModelConfig& from = *source.model;
-    const std::int64_t of_sample = MostItemsOfSample(config, source) * from.rows_per_item();
-    std::int64_t rows = CeilDivide(of_sample, work.cp);
-    if (part.edge->through->on == ProjectorEnd::kTo || source.inline_in) {
-      // Those of the tokens of a rank, which may all be of items.
-      const auto text = FindModule(config, part.edge->to).model->text();
-      const std::int64_t context = text ? text->context : of_sample;
-      rows = std::min(of_sample, CeilDivide(context, work.cp));
-    }
-    return work.samples * rows * KeptByProjector(ProjectorShapeOf(config, *part.edge), work.tp);
-  }
-  const StagePlace place = layers ? *layers : PlaceOf(*part.module, part.pp);
-  return part.module->model->KeptElements(place, WorkOf(config, *part.module, work));
-}
 
 StageMemory EstimateMemory(const Config& config, const std::string& module, int pp) {
   const ModuleConfig& own = FindModule(config, module);
@@ -174,11 +84,6 @@ StageMemory EstimateMemory(const Config& config, const std::string& module, int 
   const std::size_t read = memory.parameters - masters + memory.rounded;
   if (own.offload == Offload::kParameters) memory.offloaded = read;
   if (own.offload == Offload::kState) memory.offloaded = memory.state();
-  const Kept kept = ActivationElements(config, own, pp);
-  const std::size_t computed = RowElement(config);
-  memory.activations = static_cast<std::size_t>(kept.all) * computed;
-  memory.away = static_cast<std::size_t>(kept.away) * computed;
-  memory.largest_away = static_cast<std::size_t>(kept.largest_away) * computed;
   return memory;
 }
 
@@ -220,6 +125,72 @@ static void AddStored(const JobPlan& plan, const StagePlan& stage, const MirrorP
   }
 }
 
+/// Returns a unit of a stage: a microbatch, or a window of a colocated encoder. The first stage of a
+/// module also keeps the rows that it has received of encoders elsewhere.
+static UnitMemory UnitOf(const JobPlan& plan, const StagePlan& stage) {
+  const ModulePlan& module = plan.ModuleOf(stage.module);
+  UnitMemory unit = EstimateUnit(plan.config(), module.config->name, stage.pp);
+  if (module.colocated_encoder) {
+    for (std::size_t* const bytes : {&unit.kept, &unit.owed, &unit.away, &unit.largest_away,
+                                     &unit.forward, &unit.last, &unit.backward}) {
+      *bytes = WindowActivations(plan.config(), *module.config, *bytes);
+    }
+    return unit;
+  }
+  if (stage.pp > 0 || !stage.runs_backward) return unit;
+  for (const EdgePlan& edge : plan.edges()) {
+    const bool arrives = edge.to == stage.module && edge.placement != Placement::kColocated;
+    if (arrives) unit.kept += ArrivingBytes(plan, edge);
+  }
+  return unit;
+}
+
+/// Returns the room for what arrives of a sum of `bytes` over `ranks`, on each of them.
+static std::size_t SumRoom(const ProcessPlan& processes, const std::vector<int>& ranks,
+                           std::size_t bytes) {
+  std::set<ProcessId> parties;
+  for (const int rank : ranks) parties.insert(processes.HomeOf(rank));
+  if (parties.size() < 2) return 0;
+  return parties.size() * std::min(bytes / parties.size(), kSumSegmentBytes * kSumSegmentsInFlight);
+}
+
+/// Returns the room for sums of rows over tp, and of gradients over cp and dp, of the ranks that are in
+/// several processes. On GPUs it is NCCL's.
+static std::size_t SumRoomOf(const JobPlan& plan, const ProcessPlan& processes,
+                             const StagePlan& stage, const StageMemory& memory) {
+  if (plan.config().cluster.backend == Backend::kCuda) return 0;
+  const ModuleConfig& module = *plan.ModuleOf(stage.module).config;
+  std::vector<int> along_tp = plan.RanksOf(stage.stage, 0);
+  std::vector<int> holders;
+  for (int dp = 0; dp < module.layout.dp; ++dp) {
+    const std::vector<int> replica = plan.RanksOf(stage.stage, dp);
+    for (std::size_t i = 0; i < replica.size(); i += At(module.layout.tp)) {
+      holders.push_back(replica[i]);
+    }
+  }
+  along_tp.resize(At(module.layout.tp));
+  return SumRoom(processes, along_tp, RowBytesOf(plan.config(), module)) +
+         SumRoom(processes, holders, memory.gradients);
+}
+
+/// Adds what each rank holds of all its stages when it holds most.
+static void AddPasses(const JobPlan& plan, std::vector<StageNeed>& needs) {
+  std::map<int, std::map<int, UnitMemory>> units;  // by rank and stage
+  std::map<int, StageNeed*> by_stage;
+  for (StageNeed& need : needs) {
+    by_stage[need.stage] = &need;
+    for (const int rank : need.ranks) units[rank][need.stage] = need.unit;
+  }
+  std::map<std::vector<int>, std::map<int, HeldByPasses>> known;  // by stages
+  for (const auto& [rank, of_rank] : units) {
+    std::vector<int> stages;
+    for (const auto& [stage, unit] : of_rank) stages.push_back(stage);
+    const auto [found, is_new] = known.try_emplace(stages);
+    if (is_new) found->second = HeldOnRank(plan, of_rank);
+    for (const auto& [stage, held] : found->second) by_stage.at(stage)->passes[rank] = held;
+  }
+}
+
 std::vector<StageNeed> StageNeeds(const JobPlan& plan, const ProcessPlan& processes) {
   const Config& config = plan.config();
   const MirrorPlan mirrors = PlanMirrors(plan, processes, config.checkpoint.replicas);
@@ -231,23 +202,13 @@ std::vector<StageNeed> StageNeeds(const JobPlan& plan, const ProcessPlan& proces
     need.stage = stage.stage;
     need.memory = EstimateMemory(config, module.config->name, stage.pp);
     if (OffloadOf(config, *module.config) == Offload::kNone) need.memory.offloaded = 0;
-    const StageMemory& one = need.memory;
-    if (module.colocated_encoder) {
-      const auto of_window = [&](std::size_t bytes) {
-        return WindowActivations(config, *module.config, bytes);
-      };
-      need.away = of_window(one.away);
-      need.activations = of_window(one.activations - one.away) +
-                         std::min(need.away, of_window(2 * one.largest_away));
-    } else {
-      const auto kept = static_cast<std::size_t>(stage.kept);
-      need.away = one.away * kept;
-      // A layer that runs and one on its way out, and one that returns for the next backward. Work for
-      // weights that is deferred holds what it multiplies.
-      const std::size_t here = one.largest_away * (kept > 1 ? 3 : 2) + one.away * UnitsOwed(stage);
-      need.activations = (one.activations - one.away) * kept + std::min(need.away, here);
+    need.unit = UnitOf(plan, stage);
+    need.transit = TransitBytes(plan, stage) + SumRoomOf(plan, processes, stage, need.memory);
+    const auto kept = static_cast<std::size_t>(stage.kept);
+    need.away = need.unit.away * kept;
+    if (!module.colocated_encoder) {
       const std::int64_t left = std::min(stage.kept, RestoreAhead(plan, stage.module));
-      need.gone_at_restore = (one.activations - one.away) *
+      need.gone_at_restore = (need.unit.kept - need.unit.away) *
                              static_cast<std::size_t>(std::max<std::int64_t>(0, stage.kept - left));
     }
     AddStored(plan, stage, mirrors, need);
@@ -256,6 +217,7 @@ std::vector<StageNeed> StageNeeds(const JobPlan& plan, const ProcessPlan& proces
     std::ranges::sort(need.ranks);
     needs.push_back(std::move(need));
   }
+  AddPasses(plan, needs);
   return needs;
 }
 
@@ -273,8 +235,25 @@ static std::size_t OnHost(const StageNeed& stage) {
   return stage.memory.offloaded + stage.away + stage.rows_away;
 }
 
+HeldByPasses StageNeed::most() const {
+  HeldByPasses most;
+  for (const auto& [rank, held] : passes) {
+    if (held.total() > most.total()) most = held;
+  }
+  return most;
+}
+
+std::size_t StageNeed::on(int rank) const {
+  const auto held = passes.find(rank);
+  return memory.state() + rows + transit + (held == passes.end() ? 0 : held->second.total());
+}
+
 std::map<int, std::size_t> RankNeeds(const std::vector<StageNeed>& stages) {
-  return SumByRank(stages, &StageNeed::per_rank);
+  std::map<int, std::size_t> needs;
+  for (const StageNeed& stage : stages) {
+    for (const int rank : stage.ranks) needs[rank] += stage.on(rank);
+  }
+  return needs;
 }
 
 std::map<int, std::size_t> SnapshotNeeds(const std::vector<StageNeed>& stages) {

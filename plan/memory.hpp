@@ -4,13 +4,12 @@
 
 #include <cstddef>
 #include <map>
-#include <optional>
 #include <string>
 #include <vector>
 
 #include "configs/config.hpp"
 #include "layout/ids.hpp"
-#include "plan/stage_parts.hpp"
+#include "plan/pass_memory.hpp"
 
 namespace troupe {
 
@@ -19,44 +18,39 @@ class ProcessPlan;
 
 /// Bytes on one rank of a stage: on the rank that holds most.
 struct StageMemory {
-  std::size_t parameters = 0;   ///< as in a checkpoint
-  std::size_t rounded = 0;      ///< with bfloat16: their rounded copies, which multiply
-  std::size_t gradients = 0;    ///< of the parts that train, in the type of the parameters
-  std::size_t optimizer = 0;    ///< both Adam moments of the parts that train
-  std::size_t offloaded = 0;    ///< the part of these four that leaves the device for a while
-  std::size_t activations = 0;  ///< kept per microbatch in flight; an estimate, see the source
-  std::size_t away = 0;  ///< the part of `activations` that is in host memory until its backward
-  std::size_t largest_away = 0;  ///< that part of one layer
+  std::size_t parameters = 0;  ///< as in a checkpoint
+  std::size_t rounded = 0;     ///< with bfloat16: their rounded copies, which multiply
+  std::size_t gradients = 0;   ///< of the parts that train, in the type of the parameters
+  std::size_t optimizer = 0;   ///< both Adam moments of the parts that train
+  std::size_t offloaded = 0;   ///< the part of these four that leaves the device for a while
   std::size_t state() const { return parameters + rounded + gradients + optimizer; }
 };
 
-/// Parameters, gradients and optimizer state are exact. Activations are those of the parts that run
-/// a backward (plan/stage_parts.hpp), with full samples and as many images as MostItemsOfSample says.
-/// If an encoder is frozen and its projector trains, only the projector's count.
+/// Returns the state of a stage, which is exact.
 StageMemory EstimateMemory(const Config& config, const std::string& module, int pp);
-
-/// Returns the elements of activations that a part of a stage keeps for its backward, for `work` of the
-/// module on whose ranks it runs. Of a module's layers those of `layers`, if it is stated.
-std::int64_t KeptElements(const Config& config, const StagePart& part, const RankWork& work,
-                          const std::optional<StagePlace>& layers = std::nullopt);
 
 /// Bytes on each rank of the stage, without the memory of the process itself.
 struct StageNeed {
   int stage = 0;
-  std::vector<int> ranks;       ///< of all replicas, ascending
-  StageMemory memory;           ///< with the activations of one microbatch
-  std::size_t activations = 0;  ///< activations of all units kept at once, on the device
-  std::size_t away = 0;         ///< others of these, in host memory
-  std::size_t rows = 0;         ///< of windows of colocated encoders, which wait for their forwards
-  std::size_t rows_away = 0;    ///< others of these, in host memory
+  std::vector<int> ranks;  ///< of all replicas, ascending
+  StageMemory memory;
+  UnitMemory unit;  ///< of a microbatch, or of a window of a colocated encoder
+  /// By rank: what it holds of the passes of this stage when it holds most of all its stages together.
+  std::map<int, HeldByPasses> passes;
+  std::size_t transit = 0;    ///< tensors that wait for a pass, or to be sent, and room for sums
+  std::size_t away = 0;       ///< activations of all units kept at once, in host memory
+  std::size_t rows = 0;       ///< of windows of colocated encoders, which wait for their forwards
+  std::size_t rows_away = 0;  ///< others of these, in host memory
   /// By rank: the copies in host memory that checkpoints and mirrors are written from.
   std::map<int, std::size_t> snapshots;
   /// By rank: the files, in which frozen values are, too, unless a folder has them.
   std::map<int, std::size_t> files;
-  /// The part of `activations` that is released before the offloaded state of the stages that feed
+  /// The part of activations that is released before the offloaded state of the stages that feed
   /// this one begins to come back.
   std::size_t gone_at_restore = 0;
-  std::size_t per_rank() const { return memory.state() + activations + rows; }
+  HeldByPasses most() const;       ///< of `passes`, on the rank with most
+  std::size_t on(int rank) const;  ///< on its device
+  std::size_t per_rank() const { return memory.state() + rows + transit + most().total(); }
 };
 
 /// Returns the needs in the order of the stages. Synthetic modules hold nothing and have none.

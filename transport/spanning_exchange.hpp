@@ -73,10 +73,6 @@ class SpanningExchange {
 
   void Drain() { messages_->Drain(); }
 
-  /// Large sums travel in segments of this size, so that summing overlaps with transfer.
-  static constexpr std::size_t kSegmentBytes = std::size_t{512} << 10;
-  /// Segments in flight per peer.
-  static constexpr std::size_t kWindow = 4;
   /// Up to this size an all-reduce sends all data to every party.
   static constexpr std::size_t kSmallBytes = 8192;
 

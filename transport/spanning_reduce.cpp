@@ -4,6 +4,7 @@
 #include <cstring>
 #include <utility>
 
+#include "layout/sum_segments.hpp"
 #include "transport/collective_arguments.hpp"
 #include "transport/reduce.hpp"
 #include "transport/spanning_exchange.hpp"
@@ -30,29 +31,31 @@ class SpanningExchange::Segments {
   Segments(SpanningExchange& exchange, std::size_t slice_bytes)
       : exchange_(exchange),
         slice_bytes_(slice_bytes),
-        count_((slice_bytes + kSegmentBytes - 1) / kSegmentBytes),
-        room_((std::min(slice_bytes, kSegmentBytes) + kCacheLineBytes - 1) / kCacheLineBytes *
+        count_((slice_bytes + kSumSegmentBytes - 1) / kSumSegmentBytes),
+        room_((std::min(slice_bytes, kSumSegmentBytes) + kCacheLineBytes - 1) / kCacheLineBytes *
               kCacheLineBytes) {
-    const std::size_t needed = std::min(count_, kWindow) * exchange.num_parties() * room_;
+    const std::size_t needed =
+        std::min(count_, kSumSegmentsInFlight) * exchange.num_parties() * room_;
     if (!exchange.staging_.defined() || exchange.staging_.num_bytes() < needed)
       exchange.staging_ = Buffer::AllocateBytes(needed);
-    for (std::size_t segment = 0; segment < std::min(count_, kWindow); ++segment) Post(segment);
+    for (std::size_t segment = 0; segment < std::min(count_, kSumSegmentsInFlight); ++segment)
+      Post(segment);
   }
 
   std::size_t count() const { return count_; }
   ByteRange range(std::size_t segment) const {
-    const std::size_t begin = segment * kSegmentBytes;
-    return {begin, std::min(slice_bytes_, begin + kSegmentBytes)};
+    const std::size_t begin = segment * kSumSegmentBytes;
+    return {begin, std::min(slice_bytes_, begin + kSumSegmentBytes)};
   }
   /// The staging memory for party `party`'s part of a segment.
   std::byte* place(std::size_t segment, std::size_t party) const {
-    const std::size_t slot = segment % kWindow * exchange_.num_parties() + party;
+    const std::size_t slot = segment % kSumSegmentsInFlight * exchange_.num_parties() + party;
     return exchange_.staging_.data() + slot * room_;
   }
   void Wait(std::size_t segment) { exchange_.messages_->Wait(batches_[segment]); }
   /// Frees the staging memory of a segment and posts the receive of a later one there.
   void Release(std::size_t segment) {
-    if (segment + kWindow < count_) Post(segment + kWindow);
+    if (segment + kSumSegmentsInFlight < count_) Post(segment + kSumSegmentsInFlight);
   }
 
  private:
@@ -123,8 +126,8 @@ void SpanningExchange::ReduceSlices(const Reduction& reduction) {
     const ByteRange slice = reduction.slices[party];
     if (party == group_->self) continue;
     for (std::size_t begin = slice.begin, segment = 0; begin < slice.end;
-         begin += kSegmentBytes, ++segment) {
-      const std::size_t num_bytes = std::min(kSegmentBytes, slice.end - begin);
+         begin += kSumSegmentBytes, ++segment) {
+      const std::size_t num_bytes = std::min(kSumSegmentBytes, slice.end - begin);
       const Label addend = DataLabel(segment * kNumPhases + kAddend);
       if (reduction.share) {
         // `input` is the caller's data; the sums of this segment are received into the same place.

@@ -12,8 +12,8 @@
 #include "modules/torch/late_results.hpp"
 #include "modules/torch/short_errors.hpp"
 #include "modules/torch/tensors.hpp"
-#include "plan/memory.hpp"
 #include "plan/optimizer_settings.hpp"
+#include "plan/pass_memory.hpp"
 #include "plan/stage_parts.hpp"
 
 namespace troupe {
@@ -39,7 +39,7 @@ OffloadedState MakeOffloaded(const std::string& who, Offload what, const Paramet
 std::unique_ptr<ActivationOffload> MakeActivationOffload(const Config& config,
                                                          const ShardAddress& shard,
                                                          const at::Device& device) {
-  if (EstimateMemory(config, shard.module, shard.pp).away == 0) return nullptr;
+  if (EstimateUnit(config, shard.module, shard.pp).away == 0) return nullptr;
   return std::make_unique<ActivationOffload>(MakeLane(device), MakeLane(device), device.is_cpu());
 }
 

@@ -4,6 +4,7 @@
 #include <tuple>
 #include <vector>
 
+#include "kinds/work.hpp"
 #include "modules/torch/autograd.hpp"
 #include "modules/torch/deferred_weights.hpp"
 #include "modules/torch/products.hpp"
@@ -52,13 +53,8 @@ struct EmbedFunction : torch::autograd::Function<EmbedFunction> {
   }
 };
 
-/// The most rows whose logits are computed at once: enough for fast products, few enough that a
-/// microbatch never has all of its logits in memory. Where each product makes a copy as large as the
-/// head, a chunk takes more rows.
 std::int64_t RowsAtOnce(const at::Tensor& weight) {
-  constexpr std::int64_t kElements = std::int64_t(1) << 22;
-  const bool copies = weight.is_cuda() || RoundsInBetween(weight);
-  return std::max<std::int64_t>(copies ? 1024 : 256, kElements / weight.size(0));
+  return LogitRows(weight.size(0), weight.is_cuda() || RoundsInBetween(weight));
 }
 
 /// Calls `visit(first row, rows)` for the rows of all chunks, in order.

@@ -70,9 +70,9 @@ void ModuleTable::AddCosts(const Config& config, const ModuleConfig& own, std::i
       ListWork(config, part, shape, rank);
       PartSums& end = before ? first_ : last_;
       AddCost(rank.cost(), end);
-      if (part.runs_backward()) {
-        end.kept_bytes += row_bytes * static_cast<double>(KeptElements(config, part, work));
-      }
+      if (!part.runs_backward()) continue;
+      end.kept_bytes += row_bytes * static_cast<double>(KeptElements(config, part, work));
+      end.owed_bytes += row_bytes * static_cast<double>(OwedElements(config, part, work));
       continue;
     }
     before = false;
@@ -82,6 +82,7 @@ void ModuleTable::AddCosts(const Config& config, const ModuleConfig& own, std::i
       AddCost(rank.cost(), to);
       if (!part.runs_backward()) return;
       to.kept_bytes += row_bytes * static_cast<double>(KeptElements(config, part, work, place));
+      to.owed_bytes += row_bytes * static_cast<double>(OwedElements(config, part, work, place));
     };
     add({.layers = {}, .first = true}, first_);
     for (std::size_t kind = 0; kind < kinds_.size(); ++kind) {

@@ -44,12 +44,14 @@ struct PartSums {
   double weights_s = 0.0;   ///< the part of the backward for gradients of weights
   double backward_s = 0.0;  ///< all of it
   double kept_bytes = 0.0;  ///< activations
+  double owed_bytes = 0.0;  ///< the same while only the work for weights is deferred
   HeldElements held;
   void Add(const PartSums& other, double times = 1.0) {
     pass_s += times * other.pass_s;
     weights_s += times * other.weights_s;
     backward_s += times * other.backward_s;
     kept_bytes += times * other.kept_bytes;
+    owed_bytes += times * other.owed_bytes;
     held.Add(other.held, times);
   }
 };

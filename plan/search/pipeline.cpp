@@ -74,6 +74,16 @@ std::int64_t KeptBy(int stage, int number, const ModuleConfig& module, const Pip
   return std::min(kept, run.units);
 }
 
+/// The most bytes of activations that stage `stage` of `number` keeps at one time. Of a schedule that
+/// splits backwards, later stages defer the work for weights of more of their units.
+double ActivationsOf(const PartSums& each, int stage, int number, const ModuleConfig& module,
+                     const PipelineRun& run) {
+  const std::int64_t owed =
+      run.kind == ScheduleKind::kZbH1 ? std::min<std::int64_t>(stage + 1, run.units) : 0;
+  return each.kept_bytes * static_cast<double>(KeptBy(stage, number, module, run)) +
+         (each.owed_bytes - each.kept_bytes) * static_cast<double>(owed);
+}
+
 }  // namespace
 
 std::vector<StageSums> Between(const std::vector<StageSums>& one, const std::vector<StageSums>& two,
@@ -123,14 +133,16 @@ Pipeline PipelineOf(const Config& config, const DeviceModel& device, const Modul
     const double state = weights.BytesOf(each.held);
     const int first = next;
     next += same.stages;
-    // Of stages that are alike and alone on their ranks, the first keeps most.
+    // Of stages that are alike and alone on their ranks, the first keeps most, or if all keep as many
+    // units, the last.
+    const bool last_keeps_most = run.kind == ScheduleKind::kZbH1;
     const int end = module.chunks > 1 ? next : first + 1;
     for (int stage = first; stage < end; ++stage) {
       Rank& rank = ranks[static_cast<std::size_t>(stage) % ranks.size()];
       if (module.chunks == 1) rank = {};
       rank.busy_s += each.pass_s;
       rank.bytes +=
-          state + each.kept_bytes * static_cast<double>(KeptBy(stage, all.number, module, run));
+          state + ActivationsOf(each, last_keeps_most ? next - 1 : stage, all.number, module, run);
       rank.update_s += update.exposed_s + update.update_s + update.gather_s;
       most.busy_s = std::max(most.busy_s, rank.busy_s);
       most.bytes = std::max(most.bytes, rank.bytes);

@@ -19,7 +19,7 @@ constexpr std::size_t kLlama = 16 * (4 * (176 + 8) + 32);
 constexpr std::size_t kFloat = 4;
 
 std::size_t KeptBy(const Config& config, const std::string& module, int pp = 0) {
-  return EstimateMemory(config, module, pp).activations;
+  return EstimateUnit(config, module, pp).kept;
 }
 
 TEST_CASE("frozen parameters cost no gradients and no optimizer state", "[modules]") {
@@ -27,7 +27,7 @@ TEST_CASE("frozen parameters cost no gradients and no optimizer state", "[module
   const StageMemory trained = EstimateMemory(config, "vision", 0);
   CHECK(trained.gradients == trained.parameters);
   CHECK(trained.optimizer == 2 * trained.parameters);
-  CHECK(trained.activations > 0);
+  CHECK(KeptBy(config, "vision") > 0);
   CHECK(trained.offloaded == 0);
   config.modules[0].offload = Offload::kParameters;
   CHECK(EstimateMemory(config, "vision", 0).offloaded == trained.parameters);
@@ -39,7 +39,7 @@ TEST_CASE("frozen parameters cost no gradients and no optimizer state", "[module
   CHECK(projector.gradients == 4 * (12 * 8 + 12 + 16 * 12 + 16));
   config.edges[0].through->frozen = true;
   CHECK(EstimateMemory(config, "vision", 0).state() == trained.parameters);
-  CHECK(EstimateMemory(config, "vision", 0).activations == 0);
+  CHECK(EstimateUnit(config, "vision", 0).kept == 0);
 }
 
 TEST_CASE("bfloat16 costs a short copy of the parameters, which alone leaves as parameters",
@@ -82,7 +82,7 @@ TEST_CASE("a pack has as many images as fit", "[modules]") {
   CHECK(KeptBy(config, "vision") == 4 * kFloat * (kVit + kAtSource));
   CHECK(KeptBy(config, "language") == kFloat * (kLlama + 4 * kAtSink));
   config.modules[0].offload_activations = {.automatic = true};
-  CHECK(EstimateMemory(config, "vision", 0).away == 4 * kFloat * kVit);
+  CHECK(EstimateUnit(config, "vision", 0).away == 4 * kFloat * kVit);
   config.modules[2].As<LlamaConfig>().context = 5;
   CHECK(KeptBy(config, "vision") == kFloat * (kVit + kAtSource));
   // Images of three squares: two of them take more than one of these leaves.

@@ -1,7 +1,7 @@
 #include <catch2/catch.hpp>
 
 #include "modules/memory_meter.hpp"
-#include "plan/memory.hpp"
+#include "plan/pass_memory.hpp"
 #include "tests/torch/kept.hpp"
 #include "tests/torch/peak.hpp"
 #include "tests/torch/processes.hpp"
@@ -50,14 +50,14 @@ double PeakOf(const Config& config) {
 
 /// By how much `check` says that the peak on all ranks is lower.
 double EstimatedSaving(const Config& config) {
-  const StageMemory one = EstimateMemory(config, "language", 0);
+  const UnitMemory one = EstimateUnit(config, "language", 0);
   return static_cast<double>(config.cluster.ranks) *
          (static_cast<double>(kUnits * one.away) - static_cast<double>(3 * one.largest_away));
 }
 
 double LargestLayer(const Config& config) {
   return static_cast<double>(config.cluster.ranks) *
-         static_cast<double>(EstimateMemory(config, "language", 0).largest_away);
+         static_cast<double>(EstimateUnit(config, "language", 0).largest_away);
 }
 
 }  // namespace

@@ -2,7 +2,7 @@
 // other, and what they keep.
 #include <catch2/catch.hpp>
 
-#include "plan/memory.hpp"
+#include "plan/pass_memory.hpp"
 #include "tests/torch/kept.hpp"
 #include "tests/torch/processes.hpp"
 
@@ -84,8 +84,8 @@ TEST_CASE("samples with fewer tokens than chunks have the gradients of padded on
 TEST_CASE("check counts the tokens of a rank along cp", "[torch]") {
   const auto activations = [](Layout layout) {
     const Config config = LongLanguage(layout, Precision::kFloat32);
-    return EstimateMemory(WithLayers(config, 9), "language", 0).activations -
-           EstimateMemory(WithLayers(config, 1), "language", 0).activations;
+    return EstimateUnit(WithLayers(config, 9), "language", 0).kept -
+           EstimateUnit(WithLayers(config, 1), "language", 0).kept;
   };
   CHECK(activations({.cp = 2}) == activations({}) / 2);
   CHECK(activations({.cp = 3}) == activations({}) / 3);

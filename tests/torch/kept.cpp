@@ -2,7 +2,7 @@
 
 #include <malloc.h>
 
-#include "plan/memory.hpp"
+#include "plan/pass_memory.hpp"
 #include "tests/torch/processes.hpp"
 
 namespace troupe {
@@ -70,8 +70,7 @@ double EstimatedOfLayer(const Config& config) {
   const auto kept = [&config](std::int64_t layers) {
     Config own = WithLayers(config, layers);
     own.schedule.micro_batch_size = 8;
-    return static_cast<double>(EstimateMemory(own, "language", 0).activations) *
-           config.cluster.ranks;
+    return static_cast<double>(EstimateUnit(own, "language", 0).kept) * config.cluster.ranks;
   };
   return (kept(9) - kept(1)) / 8;
 }

@@ -2,7 +2,7 @@
 #include <catch2/catch.hpp>
 
 #include "layout/at.hpp"
-#include "plan/memory.hpp"
+#include "plan/pass_memory.hpp"
 #include "tests/torch/job.hpp"
 #include "tests/torch/processes.hpp"
 
@@ -32,9 +32,8 @@ TEST_CASE("check counts the rows of a layer once for all ranks along tp", "[torc
   const auto activations = [](int tp, bool sp) {
     Config config = LanguageAlone({.tp = tp, .sp = sp}, Precision::kFloat32);
     const double with =
-        static_cast<double>(EstimateMemory(WithLayers(config, 9), "language", 0).activations);
-    return with -
-           static_cast<double>(EstimateMemory(WithLayers(config, 1), "language", 0).activations);
+        static_cast<double>(EstimateUnit(WithLayers(config, 9), "language", 0).kept);
+    return with - static_cast<double>(EstimateUnit(WithLayers(config, 1), "language", 0).kept);
   };
   for (const int tp : {2, 4}) {
     CHECK(activations(tp, true) <= 1.1 * activations(1, true) / tp);

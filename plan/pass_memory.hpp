@@ -1,0 +1,72 @@
+// What passes need of a rank's memory: activations that units keep until their backward, and what a
+// pass has for a while.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "configs/config.hpp"
+#include "kinds/work.hpp"
+#include "plan/stage_parts.hpp"
+
+namespace troupe {
+
+class JobPlan;
+struct EdgePlan;
+struct StagePlan;
+
+/// Returns the elements of activations that a part of a stage keeps for its backward, for `work` of the
+/// module on whose ranks it runs. Of a module's layers those of `layers`, if it is stated.
+std::int64_t KeptElements(const Config& config, const StagePart& part, const RankWork& work,
+                          const std::optional<StagePlace>& layers = std::nullopt);
+
+/// Returns how many of them there are while only the work for weights is deferred: what was computed
+/// again is there, too.
+std::int64_t OwedElements(const Config& config, const StagePart& part, const RankWork& work,
+                          const std::optional<StagePlace>& layers = std::nullopt);
+
+/// Bytes of a microbatch on one rank of a stage.
+struct UnitMemory {
+  std::size_t kept = 0;          ///< activations from the forward to the backward
+  std::size_t owed = 0;          ///< the same while only its work for weights is deferred
+  std::size_t away = 0;          ///< the part of `kept` that is in host memory until its backward
+  std::size_t largest_away = 0;  ///< that part of one layer
+  std::size_t forward = 0;       ///< what a forward has for a while, besides `kept`
+  /// What a backward has for a while at its end, when deferred work holds what was computed again.
+  std::size_t last = 0;
+  std::size_t backward = 0;  ///< likewise a backward, which begins with all that is kept
+};
+
+/// Bytes of an element of rows.
+std::size_t RowElementBytes(const Config& config);
+
+/// Counts the parts that run a backward (plan/stage_parts.hpp), with full samples and as many images as
+/// MostItemsOfSample says. If an encoder is frozen and its projector trains, only the projector's count.
+UnitMemory EstimateUnit(const Config& config, const std::string& module, int pp);
+
+/// Returns the bytes of a microbatch's rows as they arrive on a rank at the end of an edge.
+std::size_t ArrivingBytes(const JobPlan& plan, const EdgePlan& edge);
+
+/// Returns the bytes of a microbatch's rows between layers on a rank, if tp does not cut them.
+std::size_t RowBytesOf(const Config& config, const ModuleConfig& module);
+
+/// Returns the bytes of tensors that a stage has received before a pass needs them, or that wait to be
+/// sent: of one microbatch for each stage before and after it in its module, and of each edge.
+std::size_t TransitBytes(const JobPlan& plan, const StagePlan& stage);
+
+/// Bytes on one rank while it holds most.
+struct HeldByPasses {
+  std::size_t activations = 0;  ///< of all units kept
+  std::size_t workspace = 0;    ///< of the pass that runs
+  std::size_t total() const { return activations + workspace; }
+};
+
+/// Returns by stage what the rank holds of it when it holds most of all together. `units`: by stage of
+/// the rank.
+std::map<int, HeldByPasses> HeldOnRank(const JobPlan& plan, const std::map<int, UnitMemory>& units);
+
+}  // namespace troupe
