@@ -212,20 +212,24 @@ UnitMemory EstimateUnit(const Config& config, const std::string& module, int pp)
   return unit;
 }
 
+std::int64_t RowWidthOn(const JobPlan& plan, const EdgePlan& edge) {
+  const Config& config = plan.config();
+  const ModuleConfig& from = *plan.ModuleOf(edge.from).config;
+  const EdgeConfig& own = *config.FindEdge(from.name, plan.ModuleOf(edge.to).config->name);
+  const bool projected = own.through && own.through->on == ProjectorEnd::kFrom;
+  return projected ? ProjectorShapeOf(config, own).out : from.model->row_width();
+}
+
 std::size_t ArrivingBytes(const JobPlan& plan, const EdgePlan& edge) {
   const Config& config = plan.config();
   const ModuleConfig& from = *plan.ModuleOf(edge.from).config;
   const ModuleConfig& to = *plan.ModuleOf(edge.to).config;
-  const EdgeConfig& own = *config.FindEdge(from.name, to.name);
-  const bool projected = own.through && own.through->on == ProjectorEnd::kFrom;
-  const std::int64_t width =
-      projected ? ProjectorShapeOf(config, own).out : from.model->row_width();
-  const RowCut cut = DestinationCut(config, own);
+  const RowCut cut = DestinationCut(config, *config.FindEdge(from.name, to.name));
   const std::int64_t samples = CeilDivide(config.samples_per_microbatch(), to.layout.dp);
   const std::int64_t items = samples * MostItemsOfSample(config, from);
   const std::int64_t rows =
       CeilDivide(items * from.model->rows_per_item(), std::int64_t{cut.parts} * cut.slices);
-  return static_cast<std::size_t>(Bytes(config, rows * width));
+  return static_cast<std::size_t>(Bytes(config, rows * RowWidthOn(plan, edge)));
 }
 
 std::size_t RowBytesOf(const Config& config, const ModuleConfig& module) {

@@ -48,6 +48,10 @@ std::size_t RowElementBytes(const Config& config);
 /// MostItemsOfSample says. If an encoder is frozen and its projector trains, only the projector's count.
 UnitMemory EstimateUnit(const Config& config, const std::string& module, int pp);
 
+/// Returns the elements of a row that crosses the edge: of the projector's outputs if it runs at the sending
+/// end.
+std::int64_t RowWidthOn(const JobPlan& plan, const EdgePlan& edge);
+
 /// Returns the bytes of a microbatch's rows as they arrive on a rank at the end of an edge.
 std::size_t ArrivingBytes(const JobPlan& plan, const EdgePlan& edge);
 

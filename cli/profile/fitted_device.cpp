@@ -65,9 +65,9 @@ std::vector<Observation> ObservationsOf(const std::vector<Measured>& passes, Wor
   return observations;
 }
 
-/// Fits the operations of `module`, or those of modules that were not profiled for "". With tp 2 the products
-/// are narrower, without which their operations and elements could not be told apart. What its collectives
-/// take of a core is fitted, too, and given up.
+/// Fits the operations of `module`; "": of all modules together. Passes with tp 2 have narrower products.
+/// With one width alone, a product's elements grow as its operations do, and no fit could separate them. The
+/// time of their collectives on a core is fitted, too, and not kept.
 void FitOperations(const std::vector<Measured>& passes, const std::string& module,
                    DeviceModel& device) {
   for (const WorkKind kind : {WorkKind::kForward, WorkKind::kBackward}) {

@@ -9,7 +9,7 @@
 namespace troupe {
 namespace {
 
-/// Every module on ranks of its own.
+/// No two modules share a rank.
 PlannedJob Apart(const Config& config, std::int64_t samples) {
   PlannedJob job;
   job.sink.micro_batch_size = samples;

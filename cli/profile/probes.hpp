@@ -21,9 +21,9 @@ struct Probe {
   std::string what;  ///< "2 samples, 2 stages"
 };
 
-/// Returns the probes of a configuration, quick ones first: each module on ranks of its own, for 1, 2, 4, ...
-/// samples up to twice those of a microbatch; in two stages; cut over tp 2; and all on one rank. Throws
-/// LayoutError for modules that state their times.
+/// Returns the probes of a configuration, quick ones first. In all but the last no two modules share a rank.
+/// They have 1, 2, 4, ... samples, up to twice those of a microbatch; then tp 2, and two stages. The last one
+/// runs everything on one rank. Throws LayoutError for modules that state their times.
 std::vector<Probe> ProbesOf(const Config& config);
 
 }  // namespace troupe

@@ -28,10 +28,10 @@ std::optional<Row> Solved(std::vector<Row> a, Row b) {
   return b;
 }
 
-/// A system of relative times: the part of each rate, and what is left for them.
+/// One row for each observation, divided by its measured time.
 struct System {
-  std::vector<Row> parts;  ///< [observation][rate]
-  Row left;                ///< [observation]
+  std::vector<Row> parts;  ///< [observation][rate]: the time that a rate of 1 adds
+  Row left;                ///< [observation]: the time that known rates do not explain
 };
 
 double SquaresOf(const System& system, const Row& rates) {

@@ -6,6 +6,7 @@
 
 #include "plan/cost/rank_cost.hpp"
 #include "plan/cost/stage_price.hpp"
+#include "plan/pass_memory.hpp"
 #include "plan/row_cuts.hpp"
 #include "plan/stage_work.hpp"
 
@@ -18,18 +19,13 @@ std::int64_t Ns(double seconds) { return static_cast<std::int64_t>(std::llround(
 double ElementsOfEdge(const JobPlan& plan, const EdgePlan& edge, int end) {
   const Config& config = plan.config();
   const ModuleConfig& from = *plan.ModuleOf(edge.from).config;
-  const ModuleConfig& to = *plan.ModuleOf(edge.to).config;
-  const EdgeConfig& own = *config.FindEdge(from.name, to.name);
-  const bool projected = own.through && own.through->on == ProjectorEnd::kFrom;
-  const std::int64_t width =
-      projected ? ProjectorShapeOf(config, own).out : from.model->row_width();
   const std::int64_t samples =
       CeilDivide(plan.samples_per_microbatch(), plan.ModuleOf(end).config->layout.dp);
   // A colocated encoder sends a window at a time.
   const std::int64_t window =
       plan.ModuleOf(edge.from).units.In(config.schedule.microbatches).microbatches_each;
   const std::int64_t items = samples * MostItemsOfSample(config, from) * window;
-  return Product(items * from.model->rows_per_item(), width);
+  return Product(items * from.model->rows_per_item(), RowWidthOn(plan, edge));
 }
 
 /// The time over a boundary, of which a part is filled: a leader sends the rows of its part, or receives them, whichever are

@@ -1,4 +1,4 @@
-// Jobs of the example data with random sizes, for plans that nobody chose.
+// Random sizes for the example jobs, to test plans that no person has chosen.
 #pragma once
 
 #include <initializer_list>
