@@ -18,7 +18,8 @@ namespace troupe::bench {
 namespace {
 
 constexpr int kBatches = 2;
-constexpr int kRounds = 16;
+constexpr int kTurns = 6;
+constexpr int kRounds = 8;
 
 /// One configuration: a file and what is set over it.
 struct Case {
@@ -56,7 +57,7 @@ double PlayedStep(const TracedJob& job, std::int64_t batch) {
     double after_s = 0.0;
     for (const MeasuredPass& pass : job.passes) {
       if (pass.stage != stage.stage || pass.batch != batch) continue;
-      const double seconds = Median(pass.core_s);
+      const double seconds = UndisturbedTime(pass.core_s);
       if (!IsPass(pass.kind)) {
         if (pass.dp == 0) after_s += seconds;
         continue;
@@ -96,32 +97,68 @@ double KendallTau(const std::vector<double>& a, const std::vector<double>& b) {
   return pairs > 0.0 ? sum / pairs : 1.0;
 }
 
+/// A case as it is run.
+struct Running {
+  std::string text;
+  TracedJob job;
+  bool real = false;  ///< in real time
+};
+
+/// Runs all cases in turn, again and again, as a profile does.
+std::vector<Running> RunCases(const std::vector<Case>& cases) {
+  std::vector<Running> all;
+  for (int turn = 0; turn < kTurns; ++turn) {
+    for (std::size_t i = 0; i < cases.size(); ++i) {
+      if (turn > 0) {
+        AddTimes(RunTraced(all[i].job.plan, kBatches, kRounds), all[i].job);
+        continue;
+      }
+      const auto& [file, settings] = cases[i];
+      const auto plan = std::make_shared<const JobPlan>(LoadConfig(file, settings).config);
+      std::string text = file;
+      for (const std::string& setting : settings) text += " " + setting;
+      all.push_back({text, RunTraced(plan, kBatches, kRounds), plan->config().cluster.ranks <= 2});
+    }
+    std::fprintf(stderr, "turn %d of %d\n", turn + 1, kTurns);
+  }
+  return all;
+}
+
+double MeasuredStep(const Running& running) {
+  if (running.real) {
+    std::vector<double> steps;
+    for (const RunTrace& trace : running.job.traces) {
+      for (const double step_s : StepsOf(trace)) steps.push_back(step_s);
+    }
+    return UndisturbedTime(steps);
+  }
+  double sum_s = 0.0;
+  for (int batch = 0; batch < kBatches; ++batch) sum_s += PlayedStep(running.job, batch);
+  return sum_s / kBatches;
+}
+
 void Run(const std::string& cases, const std::string& device_file) {
   std::vector<double> predicted;
   std::vector<double> measured;
   std::vector<double> errors;
+  const auto all = RunCases(ReadCases(cases));
   std::printf("%-8s %12s %12s %7s  configuration\n", "time", "predicted ms", "measured ms",
               "error");
-  for (const Case& each : ReadCases(cases)) {
-    const auto plan = std::make_shared<const JobPlan>(LoadConfig(each.file, each.settings).config);
-    const bool real = plan->config().cluster.ranks <= 2;
-    const DeviceModel full = ReadDevice(device_file, plan->config().run);
-    const DeviceModel device = real ? full : CoresOnly(full);
-    const TracedJob job = RunTraced(plan, kBatches, kRounds);
+  for (const Running& running : all) {
+    const JobPlan& plan = *running.job.plan;
+    const DeviceModel full = ReadDevice(device_file, plan.config().run);
+    const DeviceModel device = running.real ? full : CoresOnly(full);
     double predicted_s = 0.0;
-    double measured_s = real ? StepOf(job.traces.front()) : 0.0;
-    for (int batch = 0; batch < kBatches; ++batch) {
-      predicted_s += CostOfJob(*plan, device, job.batches[At(batch)]).step_s / kBatches;
-      if (!real) measured_s += PlayedStep(job, batch) / kBatches;
+    for (const PlacedSamples& batch : running.job.batches) {
+      predicted_s += CostOfJob(plan, device, batch).step_s / kBatches;
     }
+    const double measured_s = MeasuredStep(running);
     predicted.push_back(predicted_s);
     measured.push_back(measured_s);
     errors.push_back(std::abs(predicted_s / measured_s - 1.0));
-    std::string text = each.file;
-    for (const std::string& setting : each.settings) text += " " + setting;
-    std::printf("%-8s %12.2f %12.2f %+6.1f%%  %s\n", real ? "real" : "virtual", predicted_s * 1e3,
-                measured_s * 1e3, 100.0 * (predicted_s / measured_s - 1.0), text.c_str());
-    std::fflush(stdout);
+    std::printf("%-8s %12.2f %12.2f %+6.1f%%  %s\n", running.real ? "real" : "virtual",
+                predicted_s * 1e3, measured_s * 1e3, 100.0 * (predicted_s / measured_s - 1.0),
+                running.text.c_str());
   }
   std::printf("\n%zu configurations: median error %.1f%%, worst %.1f%%; Kendall's tau %.3f\n",
               errors.size(), 100.0 * Median(errors), 100.0 * std::ranges::max(errors),

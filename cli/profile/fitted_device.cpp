@@ -21,12 +21,20 @@ struct Measured {
   Observation observation;
 };
 
+constexpr int kLargestJob = 65'536;
+
 const std::vector<double OperationRates::*> kRates = {
     &OperationRates::operation_s,       &OperationRates::linear_flop_s,
     &OperationRates::linear_element_s,  &OperationRates::attention_flop_s,
     &OperationRates::attention_score_s, &OperationRates::element_s};
 
-std::vector<SetRate> CollectiveRates() {
+/// What a rank itself does for collectives.
+std::vector<SetRate> OwnCollectiveRates() {
+  return {[](DeviceModel& of, double s) { of.collective_s = s; },
+          [](DeviceModel& of, double s) { of.sum_byte_s = s; }};
+}
+
+std::vector<SetRate> LinkRates() {
   return {[](DeviceModel& of, double s) { of.topology.inside.latency_s = s; },
           [](DeviceModel& of, double s) { of.topology.inside.bytes_per_s = 1.0 / s; }};
 }
@@ -36,7 +44,21 @@ std::string ModuleOfPass(const Measured& measured) {
   return plan.ModuleOf(plan.stages()[At(measured.pass->stage)].module).config->name;
 }
 
-/// Of these uses, by the clock of `seconds`.
+/// Of its forward.
+double FlopsOf(const TracedJob& job, const MeasuredPass& pass) {
+  const JobPlan& plan = *job.plan;
+  const StagePlan& stage = plan.stages()[At(pass.stage)];
+  const auto& samples = job.batches.at(static_cast<std::size_t>(pass.batch));
+  double flops = 0.0;
+  for (const StepShape& shape : WorkOfUnit(plan, samples, stage.module, pass.dp, pass.unit)) {
+    flops += StageFlops(plan.config(), plan.ModuleOf(stage.module).config->name, stage.pp, shape)
+                 .forward;
+  }
+  return flops;
+}
+
+/// Of these uses, by the clock of `seconds`. Those of microbatches without an item of an encoder run all
+/// operations on no rows: the model does not count these.
 std::vector<Measured> PassesOf(const std::vector<MeasuredProbe>& probes,
                                const std::vector<ProbeUse>& uses,
                                std::vector<double> MeasuredPass::*seconds) {
@@ -46,9 +68,9 @@ std::vector<Measured> PassesOf(const std::vector<MeasuredProbe>& probes,
     for (const MeasuredPass& pass : probe.job.passes) {
       if (pass.kind != WorkKind::kForward && pass.kind != WorkKind::kBackward) continue;
       const PlacedSamples& samples = probe.job.batches.at(static_cast<std::size_t>(pass.batch));
-      const double median_s = Median(pass.*seconds);
-      if (median_s <= 0.0) continue;
-      found.push_back({&probe, &pass, {TimeOfPass(*probe.job.plan, samples, pass), median_s}});
+      const double pass_s = UndisturbedTime(pass.*seconds);
+      if (pass_s <= 0.0 || FlopsOf(probe.job, pass) <= 0.0) continue;
+      found.push_back({&probe, &pass, {TimeOfPass(*probe.job.plan, samples, pass), pass_s}});
     }
   }
   return found;
@@ -66,12 +88,12 @@ std::vector<Observation> ObservationsOf(const std::vector<Measured>& passes, Wor
 }
 
 /// Fits the operations of `module`; "": of all modules together. Passes with tp 2 have narrower products.
-/// With one width alone, a product's elements grow as its operations do, and no fit could separate them. The
-/// time of their collectives on a core is fitted, too, and not kept.
+/// With one width alone, a product's elements grow as its operations do, and no fit could separate them. What
+/// ranks do for their collectives is fitted with them.
 void FitOperations(const std::vector<Measured>& passes, const std::string& module,
                    DeviceModel& device) {
   for (const WorkKind kind : {WorkKind::kForward, WorkKind::kBackward}) {
-    std::vector<SetRate> rates = CollectiveRates();
+    std::vector<SetRate> rates = OwnCollectiveRates();
     for (double OperationRates::*rate : kRates) {
       rates.push_back([=](DeviceModel& of, double value) {
         PassRates& pass = module.empty() ? of.rates : of.modules[module].rates;
@@ -81,15 +103,22 @@ void FitOperations(const std::vector<Measured>& passes, const std::string& modul
       });
     }
     FitRates(ObservationsOf(passes, kind, module), rates, device);
-    device.topology.inside = {};
   }
 }
 
-/// From the time that passes of groups take, whose ranks run at once and wait for each other.
-void FitCollectives(const std::vector<Measured>& passes, DeviceModel& device) {
+void FitAll(const std::vector<Measured>& passes, const std::vector<SetRate>& rates,
+            DeviceModel& device) {
   std::vector<Observation> observations;
   for (const Measured& measured : passes) observations.push_back(measured.observation);
-  if (!observations.empty()) FitRates(observations, CollectiveRates(), device);
+  if (!observations.empty()) FitRates(observations, rates, device);
+}
+
+/// From passes of groups, whose ranks run at once: what they do on a core, and then how long they wait for
+/// each other.
+void FitCollectives(const std::vector<MeasuredProbe>& probes, DeviceModel& device) {
+  FitAll(PassesOf(probes, {ProbeUse::kGroups}, &MeasuredPass::core_s), OwnCollectiveRates(),
+         device);
+  FitAll(PassesOf(probes, {ProbeUse::kGroups}, &MeasuredPass::wall_s), LinkRates(), device);
   device.topology.between = device.topology.inside;
 }
 
@@ -100,7 +129,7 @@ void FitUpdate(const std::vector<MeasuredProbe>& probes, DeviceModel& device) {
     std::map<std::pair<int, std::int64_t>, double> sums;  // by stage, batch
     for (const MeasuredPass& pass : probe.job.passes) {
       if (pass.kind != WorkKind::kReduce && pass.kind != WorkKind::kUpdate) continue;
-      sums[{pass.stage, pass.batch}] += Median(pass.core_s);
+      sums[{pass.stage, pass.batch}] += UndisturbedTime(pass.core_s);
     }
     for (const auto& [key, seconds] : sums) {
       if (seconds <= 0.0) continue;
@@ -175,13 +204,14 @@ void FitMessages(const std::vector<MeasuredProbe>& probes, DeviceModel& device) 
 FittedDevice FitDevice(const std::vector<MeasuredProbe>& probes) {
   FittedDevice fitted;
   DeviceModel& device = fitted.device;
+  device.topology.devices_per_node = kLargestJob;  // all ranks of a probe are on one node
   const auto all = PassesOf(probes, {ProbeUse::kRates, ProbeUse::kGroups}, &MeasuredPass::core_s);
   const auto alone = PassesOf(probes, {ProbeUse::kRates}, &MeasuredPass::core_s);
   std::map<std::string, std::vector<const Measured*>> by_module;
   for (const Measured& measured : alone) by_module[ModuleOfPass(measured)].push_back(&measured);
   FitOperations(all, "", device);
   for (const auto& [module, passes] : by_module) FitOperations(all, module, device);
-  FitCollectives(PassesOf(probes, {ProbeUse::kGroups}, &MeasuredPass::wall_s), device);
+  FitCollectives(probes, device);
   FitUpdate(probes, device);
   FitMessages(probes, device);
   for (const MeasuredProbe& probe : probes) {
@@ -198,14 +228,7 @@ FittedDevice FitDevice(const std::vector<MeasuredProbe>& probes) {
       errors.push_back(std::abs(fitted_s / seconds - 1.0));
       spreads.push_back(SpreadOf(measured->pass->core_s));
       const TracedJob& job = measured->probe->job;
-      const StagePlan& stage = job.plan->stages()[At(measured->pass->stage)];
-      const auto& samples = job.batches.at(static_cast<std::size_t>(measured->pass->batch));
-      double flops = 0.0;
-      for (const StepShape& shape :
-           WorkOfUnit(*job.plan, samples, stage.module, measured->pass->dp, measured->pass->unit)) {
-        flops += StageFlops(job.plan->config(), name, stage.pp, shape).forward;
-      }
-      module.largest_flops = std::max(module.largest_flops, flops);
+      module.largest_flops = std::max(module.largest_flops, FlopsOf(job, *measured->pass));
       fitted.passes.push_back({name, PassText(*job.plan, *measured->pass), seconds * 1e3,
                                fitted_s * 1e3, spreads.back()});
     }

@@ -52,6 +52,12 @@ std::vector<MeasuredPass> MeasuredPassesOf(const JobPlan& plan, const RunTrace& 
   return all;
 }
 
+double UndisturbedTime(std::vector<double> values) {
+  if (values.empty()) return 0.0;
+  std::ranges::sort(values);
+  return values[values.size() / 10];
+}
+
 double SpreadOf(std::vector<double> values) {
   if (values.size() < 2) return 0.0;
   std::ranges::sort(values);
@@ -80,7 +86,7 @@ std::string PassText(const JobPlan& plan, const MeasuredPass& pass) {
   return text + ", " + Counted(samples, "sample");
 }
 
-double StepOf(const RunTrace& trace) {
+std::vector<double> StepsOf(const RunTrace& trace) {
   std::map<std::int64_t, std::int64_t> begins;  // of training rounds
   std::set<std::int64_t> training;
   for (const TraceWork& work : trace.work) {
@@ -95,7 +101,7 @@ double StepOf(const RunTrace& trace) {
     if (before == begins.end() || !training.contains(before->first)) continue;
     steps.push_back(1e-9 * static_cast<double>(next->second - before->second));
   }
-  return Median(steps);
+  return steps;
 }
 
 }  // namespace troupe

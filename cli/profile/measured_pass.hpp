@@ -32,8 +32,12 @@ using BatchOfRound = std::function<std::int64_t(std::int64_t round)>;
 std::vector<MeasuredPass> MeasuredPassesOf(const JobPlan& plan, const RunTrace& trace,
                                            const BatchOfRound& batch_of);
 
-/// Returns the median time from the first pass of a training round to that of the next, in seconds.
-double StepOf(const RunTrace& trace);
+/// Returns the times from the first pass of each training round to that of the next, in seconds.
+std::vector<double> StepsOf(const RunTrace& trace);
+
+/// Returns the time that one in ten of `values` goes below: what work takes where nothing else disturbs
+/// it. 0 without values.
+double UndisturbedTime(std::vector<double> values);
 
 /// Returns half of the range of the middle half of `values`, as a share of their median.
 double SpreadOf(std::vector<double> values);

@@ -13,6 +13,7 @@ namespace {
 PlannedJob Apart(const Config& config, std::int64_t samples) {
   PlannedJob job;
   job.sink.micro_batch_size = samples;
+  job.sink.microbatches = 4;  // caches are as warm as in a run
   job.ranks = 1;
   for (std::size_t i = 1; i < config.modules.size(); ++i) {
     job.encoders.push_back({.placement = Placement::kDisjoint});
@@ -36,10 +37,11 @@ bool ChangeLayouts(const Config& config, PlannedJob& job, Change change) {
   return changed;
 }
 
+/// Three stages, so that one has neither what comes before the layers nor what comes after them.
 bool InStages(const ModuleConfig& module, Layout& layout) {
   const auto split = module.model->split_layers();
   if (!split || split->number < 2) return false;
-  layout.pp = 2;
+  layout.pp = static_cast<int>(std::min<std::int64_t>(3, split->number));
   return true;
 }
 
@@ -72,7 +74,7 @@ std::vector<Probe> ProbesOf(const Config& config) {
     PlannedJob job = Apart(base, samples);
     if (ChangeLayouts(base, job, OverTp)) add(job, ProbeUse::kGroups, " with tp 2");
     job = Apart(base, samples);
-    if (ChangeLayouts(base, job, InStages)) add(job, ProbeUse::kRates, " in 2 stages");
+    if (ChangeLayouts(base, job, InStages)) add(job, ProbeUse::kRates, " in 3 stages");
     if (usual == 1) break;
   }
   PlannedJob together = Apart(base, usual);

@@ -18,11 +18,11 @@ enum class ProbeUse {
 struct Probe {
   Config config;
   ProbeUse use = ProbeUse::kRates;
-  std::string what;  ///< "2 samples, 2 stages"
+  std::string what;  ///< "2 samples in 3 stages"
 };
 
 /// Returns the probes of a configuration, quick ones first. In all but the last no two modules share a rank.
-/// They have 1, 2, 4, ... samples, up to twice those of a microbatch; then tp 2, and two stages. The last one
+/// They have 1, 2, 4, ... samples, up to twice those of a microbatch; then tp 2, and three stages. The last one
 /// runs everything on one rank. Throws LayoutError for modules that state their times.
 std::vector<Probe> ProbesOf(const Config& config);
 

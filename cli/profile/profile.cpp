@@ -48,11 +48,10 @@ double SecondsSince(std::chrono::steady_clock::time_point begin) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
 }
 
-/// Runs all probes in turn, several times, so that other load of the machine affects all alike. In the
-/// first turn each runs a few steps; later ones fill the time. Probes that come after its end are left out.
+/// Runs all probes in turn, a few steps of each, again and again until the time is over: the speed of a
+/// machine that others use changes within seconds. Probes that come after the end of the time are left out.
 std::vector<MeasuredProbe> RunProbes(const std::vector<Probe>& probes, int seconds) {
-  constexpr int kTurns = 4;
-  constexpr int kFewest = 3 * kBatches;
+  constexpr int kRounds = 4 * kBatches;
   const auto begin = std::chrono::steady_clock::now();
   std::vector<MeasuredProbe> measured;
   for (const Probe& probe : probes) {
@@ -63,17 +62,15 @@ std::vector<MeasuredProbe> RunProbes(const std::vector<Probe>& probes, int secon
     }
     const auto started = std::chrono::steady_clock::now();
     const auto plan = std::make_shared<const JobPlan>(probe.config);
-    measured.push_back({probe.use, RunTraced(plan, kBatches, kFewest)});
+    measured.push_back({probe.use, RunTraced(plan, kBatches, kRounds)});
     std::fprintf(stderr, "%.1f s\n", SecondsSince(started));
   }
-  const double first_s = SecondsSince(begin);
-  for (int turn = 1; turn < kTurns; ++turn) {
-    const double share_s = (seconds - SecondsSince(begin)) / (kTurns - turn);
-    const int rounds = std::min(40, static_cast<int>(share_s / first_s * kFewest));
-    if (rounds < kFewest) break;
-    std::fprintf(stderr, "turn %d of %d: %d steps of each\n", turn + 1, kTurns, rounds);
+  const double turn_s = SecondsSince(begin);
+  const int turns = static_cast<int>((seconds - turn_s) / turn_s);
+  for (int turn = 0; turn < turns && SecondsSince(begin) + turn_s < seconds; ++turn) {
+    std::fprintf(stderr, "again, %d of %d\n", turn + 1, turns);
     for (MeasuredProbe& probe : measured) {
-      AddTimes(RunTraced(probe.job.plan, kBatches, rounds), probe.job);
+      AddTimes(RunTraced(probe.job.plan, kBatches, kRounds), probe.job);
     }
   }
   return measured;
@@ -126,7 +123,7 @@ void AddProfile(CLI::App& app, Command& command) {
       "the\n"
       "file of a device for troupe plan. Trains small jobs in this process: each module with 1, "
       "2,\n"
-      "4, ... samples, in two stages, and with tp 2. Prints how well the fit agrees with each "
+      "4, ... samples, in three stages, and with tp 2. Prints how well the fit agrees with each "
       "pass,\n"
       "and how far repetitions of one pass spread.\n"
       "Exit code: 0 done, 1 a job failed or the file cannot be written, 2 bad configuration.");

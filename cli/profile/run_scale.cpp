@@ -106,7 +106,7 @@ OperationRates Times(OperationRates rates, double factor) {
 
 RunScale ScaleOf(const std::string& run_directory, const DeviceModel& device) {
   const RunTrace trace = ReadRunTrace(run_directory);
-  RunScale scale{LoadConfig(ResolvedFile(run_directory)).config, StepOf(trace), {}};
+  RunScale scale{LoadConfig(ResolvedFile(run_directory)).config, Median(StepsOf(trace)), {}};
   const JobPlan plan(scale.config);
   const auto measured = SumsOfTrace(plan, trace);
   if (measured.empty()) {

@@ -45,6 +45,7 @@ const std::vector<std::pair<const char*, double ProfiledModule::*>> kModuleKeys 
     {"spread", &ProfiledModule::spread}};
 const std::vector<std::pair<const char*, double DeviceModel::*>> kDeviceKeys = {
     {"update_parameter_s", &DeviceModel::update_parameter_s},
+    {"collective_s", &DeviceModel::collective_s},
     {"sum_byte_s", &DeviceModel::sum_byte_s},
     {"message_s", &DeviceModel::message_s},
     {"step_s", &DeviceModel::step_s}};
@@ -166,10 +167,11 @@ DeviceModel Specified(const nlohmann::json& json, const std::string& place, cons
 }
 
 DeviceModel Measured(const nlohmann::json& json, const std::string& place, const RunConfig& run) {
-  const Object file(json, place,
-                    {"format", "made", "source", "precision", "conditions", "memory_gb",
-                     "devices_per_node", "inside", "between", "rails", "update_parameter_s",
-                     "sum_byte_s", "message_s", "step_s", "all", "modules", "passes"});
+  const Object file(
+      json, place,
+      {"format", "made", "source", "precision", "conditions", "memory_gb", "devices_per_node",
+       "inside", "between", "rails", "update_parameter_s", "collective_s", "sum_byte_s",
+       "message_s", "step_s", "all", "modules", "passes"});
   const std::string& precision = kPrecisionWords.at(static_cast<std::size_t>(run.precision));
   if (file.Text("precision") != precision) {
     file.Fail("measured with precision " + QuoteText(file.Text("precision")) +

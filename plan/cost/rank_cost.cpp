@@ -16,6 +16,13 @@ double RingTime(const LinkRate& link, double bytes, int ranks) {
   return (ranks - 1) * link.TimeOf(bytes / ranks);
 }
 
+double SecondsOfCollective(const DeviceModel& device, const LinkRate& link, double bytes, int ranks,
+                           bool sums) {
+  if (ranks <= 1) return 0.0;
+  return RingTime(link, bytes, ranks) + (ranks - 1) * device.collective_s +
+         (sums ? bytes * device.sum_byte_s : 0.0);
+}
+
 RankCost::RankCost(const DeviceModel& device, const PassRates& rates, const RankShare& share)
     : device_(device), rates_(rates), share_(share) {}
 
@@ -47,8 +54,8 @@ void RankCost::AddProducts(const Product& product, bool input_gradient) {
 
 void RankCost::AddRing(double bytes, int ranks, int stride, bool sums, Spent on, Breakdown& to) {
   if (ranks <= 1) return;
-  double seconds = RingTime(device_.topology.LinkOf(ranks, stride), bytes, ranks);
-  if (sums) seconds += bytes * device_.sum_byte_s;
+  const double seconds =
+      SecondsOfCollective(device_, device_.topology.LinkOf(ranks, stride), bytes, ranks, sums);
   const double exposed = on == Spent::kTensor ? device_.exposed.tensor : 1.0;
   to[on] += exposed * seconds;
   cost_.hidden_s += (1.0 - exposed) * seconds;

@@ -60,4 +60,8 @@ class RankCost : public WorkList {
 /// (ranks - 1) / ranks of `bytes`: to gather them, or to sum and cut them.
 double RingTime(const LinkRate& link, double bytes, int ranks);
 
+/// Returns that time with what each rank does for it; `sums`: it adds up what it receives.
+double SecondsOfCollective(const DeviceModel& device, const LinkRate& link, double bytes, int ranks,
+                           bool sums);
+
 }  // namespace troupe

@@ -73,13 +73,15 @@ UpdateCost CostOfUpdate(const Config& config, const DeviceModel& device, const L
   if (holders > 1) {
     // A rank sums its part of what all have. Where the state is not sharded over all, it gathers the
     // sums, or the parameters that an instance shards.
-    const double part_s = RingTime(link, bytes, holders);
-    cost.reduce_s = part_s + bytes * device.sum_byte_s;
-    if (shards < holders) cost.reduce_s += RingTime(link, bytes / shards, holders / shards);
+    cost.reduce_s = SecondsOfCollective(device, link, bytes, holders, true);
+    if (shards < holders) {
+      cost.reduce_s += SecondsOfCollective(device, link, bytes / shards, holders / shards, false);
+    }
   }
   if (shards > 1) {
-    cost.gather_s = device.exposed.gradients *
-                    RingTime(link, bytes * RowBytes(config) / StateBytes(config), shards);
+    const double gathered = bytes * RowBytes(config) / StateBytes(config);
+    cost.gather_s =
+        device.exposed.gradients * SecondsOfCollective(device, link, gathered, shards, false);
   }
   const auto layers = static_cast<double>(work.layers);
   const double hides = layers > 0.0 ? work.last_backward_s * (layers - 1.0) / layers : 0.0;

@@ -87,6 +87,7 @@ TEST_CASE("a profile that is written and read again is the same device", "[plan]
                               .spread = 0.24};
   device.update_parameter_s = 25;
   device.sum_byte_s = 26;
+  device.collective_s = 31;
   device.step_s = 27;
   device.message_s = 30;
   device.topology = {
@@ -104,6 +105,7 @@ TEST_CASE("a profile that is written and read again is the same device", "[plan]
   CHECK(read.memory_bytes == Approx(24e9));
   CHECK(read.update_parameter_s == 25);
   CHECK(read.sum_byte_s == 26);
+  CHECK(read.collective_s == 31);
   CHECK(read.step_s == 27);
   CHECK(read.message_s == 30);
   CHECK(read.topology.devices_per_node == 2);

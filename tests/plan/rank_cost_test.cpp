@@ -31,6 +31,7 @@ DeviceModel OddDevice() {
                      .inside = {.latency_s = 41, .bytes_per_s = 0.5},
                      .between = {.latency_s = 43, .bytes_per_s = 0.25}};
   device.sum_byte_s = 47;
+  device.collective_s = 53;
   return device;
 }
 
@@ -90,8 +91,8 @@ TEST_CASE("tp divides a linear layer, and its ranks gather and sum rows", "[plan
   const auto column = [](WorkList& work) { work.AddLinear(kColumn); };
   const auto row = [](WorkList& work) { work.AddLinear(kRow); };
   // Rings of two ranks: 6 rows of 10 or 8 elements of 4 bytes.
-  const double gather_in = 41 + 6 * 10 * 4 / 2 / 0.5;
-  const double gather_out = 41 + 6 * 8 * 4 / 2 / 0.5;
+  const double gather_in = 53 + 41 + 6 * 10 * 4 / 2 / 0.5;
+  const double gather_out = 53 + 41 + 6 * 8 * 4 / 2 / 0.5;
   const double sum_in = gather_in + 6 * 10 * 4 * 47;
   const double sum_out = gather_out + 6 * 8 * 4 * 47;
 
@@ -114,7 +115,7 @@ TEST_CASE("tp divides a linear layer, and its ranks gather and sum rows", "[plan
         sum_out + gather_out);
   // Eight ranks are on two nodes.
   const PassCost far = CostOf(Trained({.tp = 8}), column);
-  CHECK(far.forward[Spent::kTensor] == 7 * (43 + 6 * 10 * 4 / 8 / 0.25));
+  CHECK(far.forward[Spent::kTensor] == 7 * (53 + 43 + 6 * 10 * 4 / 8 / 0.25));
 }
 
 TEST_CASE("ranks share key and value heads when there are fewer", "[plan]") {
@@ -242,7 +243,7 @@ TEST_CASE("experts divide rows and weights, and send rows there and back", "[pla
   const PassCost shared = CostOf(Trained({.dp = 4, .ep = 4}), add);
   CHECK(shared.forward[Spent::kLinears] ==
         router + ProductTime(32, 16, 6, true) + ProductTime(32, 6, 8, true));
-  const double there = 3 * (41 + 32 * 6 * 4 / 4 / 0.5);
+  const double there = 3 * (53 + 41 + 32 * 6 * 4 / 4 / 0.5);
   CHECK(shared.forward[Spent::kExperts] == 2 * there);
   CHECK(shared.inputs[Spent::kExperts] == 2 * there);
   // tp divides the rows that are routed; etp each expert, which gets the rows of both its ranks.
