@@ -113,12 +113,12 @@ void FitAll(const std::vector<Measured>& passes, const std::vector<SetRate>& rat
   if (!observations.empty()) FitRates(observations, rates, device);
 }
 
-/// From passes of groups, whose ranks run at once: what they do on a core, and then how long they wait for
-/// each other.
+/// What ranks do for collectives on a core, and how long two wait for each other. More ranks than cores would
+/// wait for a core, too.
 void FitCollectives(const std::vector<MeasuredProbe>& probes, DeviceModel& device) {
   FitAll(PassesOf(probes, {ProbeUse::kGroups}, &MeasuredPass::core_s), OwnCollectiveRates(),
          device);
-  FitAll(PassesOf(probes, {ProbeUse::kGroups}, &MeasuredPass::wall_s), LinkRates(), device);
+  FitAll(PassesOf(probes, {ProbeUse::kLinks}, &MeasuredPass::wall_s), LinkRates(), device);
   device.topology.between = device.topology.inside;
 }
 

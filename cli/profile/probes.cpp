@@ -22,6 +22,15 @@ PlannedJob Apart(const Config& config, std::int64_t samples) {
   return job;
 }
 
+/// All encoders inside the language model, on one rank.
+PlannedJob Together(const Config& config, std::int64_t samples) {
+  PlannedJob job = Apart(config, samples);
+  job.ranks = 1;
+  for (EncoderPoint& encoder : job.encoders) encoder.placement = Placement::kInline;
+  job.sink.inlined = (1U << job.encoders.size()) - 1U;
+  return job;
+}
+
 /// Changes the layout of every module by `change`, which returns whether it changed.
 template <class Change>
 bool ChangeLayouts(const Config& config, PlannedJob& job, Change change) {
@@ -77,12 +86,17 @@ std::vector<Probe> ProbesOf(const Config& config) {
     if (ChangeLayouts(base, job, InStages)) add(job, ProbeUse::kRates, " in 3 stages");
     if (usual == 1) break;
   }
-  PlannedJob together = Apart(base, usual);
-  together.ranks = 1;
+  PlannedJob together = Together(base, usual);
   together.sink.microbatches = 8;
-  for (EncoderPoint& encoder : together.encoders) encoder.placement = Placement::kInline;
-  together.sink.inlined = (1U << together.encoders.size()) - 1U;
   add(together, ProbeUse::kFlow, " of 8 microbatches on one rank");
+  if (std::ranges::all_of(base.modules, [](const auto& of) { return of.model->AllowsTp(2); })) {
+    for (const std::int64_t samples : {std::max<std::int64_t>(1, usual / 4), usual}) {
+      PlannedJob pair = Together(base, samples);
+      pair.ranks = pair.sink.layout.tp = 2;
+      add(pair, ProbeUse::kLinks, " on two ranks with tp 2");
+      if (usual == 1) break;
+    }
+  }
   return probes;
 }
 

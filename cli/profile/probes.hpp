@@ -11,7 +11,8 @@ namespace troupe {
 /// What the passes of a probe are for.
 enum class ProbeUse {
   kRates,   ///< the rates of operations
-  kGroups,  ///< the same with tp 2, and the collectives
+  kGroups,  ///< the same with tp 2, and what ranks do for collectives
+  kLinks,   ///< how long two ranks wait for each other
   kFlow     ///< what passes and steps take besides: everything on one rank, several microbatches
 };
 
@@ -21,9 +22,9 @@ struct Probe {
   std::string what;  ///< "2 samples in 3 stages"
 };
 
-/// Returns the probes of a configuration, quick ones first. In all but the last no two modules share a rank.
-/// They have 1, 2, 4, ... samples, up to twice those of a microbatch; then tp 2, and three stages. The last one
-/// runs everything on one rank. Throws LayoutError for modules that state their times.
+/// Returns the probes of a configuration, quick ones first. In all but the last ones no two modules share a rank.
+/// They have 1, 2, 4, ... samples, up to twice those of a microbatch; then tp 2, and three stages. The last ones
+/// run everything on one rank, and on two with tp 2. Throws LayoutError for modules that state their times.
 std::vector<Probe> ProbesOf(const Config& config);
 
 }  // namespace troupe
