@@ -33,6 +33,7 @@ constexpr int kMostPlans = 64;
 struct PlanArguments {
   ConfigArguments config;
   int gpus = 0;
+  int nodes = 0;  ///< 0: as many devices each as the device file says
   std::string device;
   int top = 5;
   int explain = 0;  ///< number of a plan; 0: none
@@ -58,11 +59,13 @@ std::map<std::string, std::string> ValuesOf(const Plan& plan, const LoadedConfig
 
 /// Says that nothing fits, and what would.
 int NothingFits(const PlanArguments& arguments, const Config& config, int gpus) {
+  const auto device_of = [&](const std::string& name, const Config& of) {
+    return DeviceInNodes(name, of, gpus, arguments.nodes);
+  };
   const double bytes = NamedDevice(arguments.device, config).memory_bytes;
   std::fprintf(stderr, "%s: no layout of %s fits on %s of %.0f GB\n", arguments.config.path.c_str(),
                config.Sink().name.c_str(), Counted(gpus, "device").c_str(), bytes * 1e-9);
-  const auto changes =
-      NearestChanges(config, gpus, {arguments.device, KnownDevices(), NamedDevice});
+  const auto changes = NearestChanges(config, gpus, {arguments.device, KnownDevices(), device_of});
   std::fputs(TextOf(changes).c_str(), stderr);
   return kExitFailed;
 }
@@ -228,10 +231,10 @@ int MakePlan(PlanArguments arguments) {
   if (arguments.replan && arguments.out.empty()) arguments.out = arguments.from + "/plans";
   const LoadedConfig loaded = LoadConfig(arguments.config.path, arguments.config.overrides);
   const Config& config = loaded.config;
-  DeviceModel device = NamedDevice(arguments.device, config);
+  const int gpus = arguments.gpus > 0 ? arguments.gpus : config.cluster.ranks;
+  DeviceModel device = DeviceInNodes(arguments.device, config, gpus, arguments.nodes);
   if (!arguments.from.empty()) TakeRates(arguments.from, device);
   const Workload workload = WorkloadFrom(arguments.samples, config);
-  const int gpus = arguments.gpus > 0 ? arguments.gpus : config.cluster.ranks;
   const auto begin = std::chrono::steady_clock::now();
   const SearchSpace space(config, device, {.ranks = gpus, .average = AverageWork(workload)});
   const auto top = static_cast<std::size_t>(arguments.top);
@@ -280,6 +283,10 @@ void AddPlan(CLI::App& app, Command& command) {
   auto arguments = std::make_shared<PlanArguments>();
   AddConfigArguments(*verb, arguments->config, /*required=*/false);
   verb->add_option("--gpus", arguments->gpus, "devices that there are; default: cluster.ranks")
+      ->check(CLI::Range(1, 65'536));
+  verb->add_option("--nodes", arguments->nodes,
+                   "machines that they are in, with as many each; default: as many in each as the\n"
+                   "device's file says, or [cluster.topology]")
       ->check(CLI::Range(1, 65'536));
   verb->add_option("--device", arguments->device,
                    "what they are: " + Listed(KnownDevices(), ", ") +

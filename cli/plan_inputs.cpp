@@ -34,6 +34,24 @@ DeviceModel NamedDevice(const std::string& name, const Config& config) {
   }
 }
 
+DeviceModel DeviceInNodes(const std::string& name, const Config& config, int gpus, int nodes) {
+  DeviceModel device = NamedDevice(name, config);
+  if (nodes == 0) return device;
+  const std::string fault = "--nodes: " + Counted(gpus, "GPU") + " in " + Counted(nodes, "node");
+  if (gpus % nodes != 0) {
+    throw LaunchError(fault + ": expected a number that divides " + std::to_string(gpus));
+  }
+  const std::int64_t each = gpus / nodes;
+  const auto stated = config.cluster.topology.devices_per_node;
+  if (stated && *stated != each) {
+    throw LaunchError(
+        fault + " are " + std::to_string(each) +
+        " in each, but cluster.topology.devices_per_node = " + std::to_string(*stated));
+  }
+  device.topology.devices_per_node = static_cast<int>(each);
+  return device;
+}
+
 Workload WorkloadFrom(const SamplesFrom& from, const Config& config) {
   if (!from.list.empty()) {
     try {

@@ -14,6 +14,10 @@ namespace troupe {
 /// LaunchError.
 DeviceModel NamedDevice(const std::string& name, const Config& config);
 
+/// Returns the same if `gpus` of them are in `nodes` machines; 0: as many in each as the device says. Throws
+/// LaunchError if the machines cannot have as many each, or the configuration states another number.
+DeviceModel DeviceInNodes(const std::string& name, const Config& config, int gpus, int nodes);
+
 /// Where samples come from.
 struct SamplesFrom {
   bool data = false;  ///< data.train

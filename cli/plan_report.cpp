@@ -15,6 +15,9 @@ std::string LayoutText(const Config& config, const ModuleConfig& module) {
   for (const EdgeConfig& edge : config.edges) {
     if (edge.from == module.name && PlacementOfEdge(config, edge) == Placement::kColocated) {
       text += ", shared";
+      if (config.schedule.window != 0) {
+        text += ", window " + std::to_string(config.schedule.window);
+      }
     }
   }
   return text;

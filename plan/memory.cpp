@@ -49,17 +49,22 @@ void AddWaitingRows(const JobPlan& plan, int module, StageNeed& need) {
     if (edge.to != module || !plan.ModuleOf(edge.from).colocated_encoder) continue;
     const EdgeConfig& own = *ColocatedEdge(config, from);
     const std::size_t bytes = ArrivingBytes(plan, edge);
-    const std::int64_t window =
-        plan.ModuleOf(edge.from).units.In(config.schedule.microbatches).microbatches_each;
-    const std::size_t all = bytes * static_cast<std::size_t>(window);
-    const bool leaves = from.offload_results && config.cluster.backend == Backend::kCuda;
-    need.rows += leaves ? bytes : all;
-    if (EdgeCarriesGradient(config, own)) need.rows += all;
-    need.rows_away += leaves ? all : 0;
+    const WaitingRows waiting = WaitingUnits(
+        config, own,
+        plan.ModuleOf(edge.from).units.In(config.schedule.microbatches).microbatches_each);
+    need.rows += bytes * static_cast<std::size_t>(waiting.on_device);
+    need.rows_away += bytes * static_cast<std::size_t>(waiting.away);
   }
 }
 
 }  // namespace
+
+WaitingRows WaitingUnits(const Config& config, const EdgeConfig& edge, std::int64_t window) {
+  const bool leaves =
+      FindModule(config, edge.from).offload_results && config.cluster.backend == Backend::kCuda;
+  const std::int64_t gradients = EdgeCarriesGradient(config, edge) ? window : 0;
+  return {(leaves ? 1 : window) + gradients, leaves ? window : 0};
+}
 
 StageMemory EstimateMemory(const Config& config, const std::string& module, int pp) {
   const ModuleConfig& own = FindModule(config, module);

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <map>
 #include <string>
 #include <vector>
@@ -28,6 +29,14 @@ struct StageMemory {
 
 /// Returns the state of a stage, which is exact.
 StageMemory EstimateMemory(const Config& config, const std::string& module, int pp);
+
+/// The rows of a colocated encoder, and their gradients, that wait for passes of the module which they
+/// feed: those of so many microbatches.
+struct WaitingRows {
+  std::int64_t on_device = 0;
+  std::int64_t away = 0;  ///< in host memory
+};
+WaitingRows WaitingUnits(const Config& config, const EdgeConfig& edge, std::int64_t window);
 
 /// Bytes on each rank of the stage, without the memory of the process itself.
 struct StageNeed {

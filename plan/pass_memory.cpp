@@ -212,24 +212,34 @@ UnitMemory EstimateUnit(const Config& config, const std::string& module, int pp)
   return unit;
 }
 
-std::int64_t RowWidthOn(const JobPlan& plan, const EdgePlan& edge) {
-  const Config& config = plan.config();
-  const ModuleConfig& from = *plan.ModuleOf(edge.from).config;
-  const EdgeConfig& own = *config.FindEdge(from.name, plan.ModuleOf(edge.to).config->name);
-  const bool projected = own.through && own.through->on == ProjectorEnd::kFrom;
-  return projected ? ProjectorShapeOf(config, own).out : from.model->row_width();
+static std::int64_t RowWidthOn(const Config& config, const EdgeConfig& edge) {
+  const bool projected = edge.through && edge.through->on == ProjectorEnd::kFrom;
+  return projected ? ProjectorShapeOf(config, edge).out
+                   : FindModule(config, edge.from).model->row_width();
 }
 
-std::size_t ArrivingBytes(const JobPlan& plan, const EdgePlan& edge) {
-  const Config& config = plan.config();
-  const ModuleConfig& from = *plan.ModuleOf(edge.from).config;
-  const ModuleConfig& to = *plan.ModuleOf(edge.to).config;
-  const RowCut cut = DestinationCut(config, *config.FindEdge(from.name, to.name));
-  const std::int64_t samples = CeilDivide(config.samples_per_microbatch(), to.layout.dp);
+static const EdgeConfig& ConfigOf(const JobPlan& plan, const EdgePlan& edge) {
+  return *plan.config().FindEdge(plan.ModuleOf(edge.from).config->name,
+                                 plan.ModuleOf(edge.to).config->name);
+}
+
+std::int64_t RowWidthOn(const JobPlan& plan, const EdgePlan& edge) {
+  return RowWidthOn(plan.config(), ConfigOf(plan, edge));
+}
+
+std::size_t ArrivingBytes(const Config& config, const EdgeConfig& edge, std::int64_t samples) {
+  const ModuleConfig& from = FindModule(config, edge.from);
+  const RowCut cut = DestinationCut(config, edge);
   const std::int64_t items = samples * MostItemsOfSample(config, from);
   const std::int64_t rows =
       CeilDivide(items * from.model->rows_per_item(), std::int64_t{cut.parts} * cut.slices);
-  return static_cast<std::size_t>(Bytes(config, rows * RowWidthOn(plan, edge)));
+  return static_cast<std::size_t>(Bytes(config, rows * RowWidthOn(config, edge)));
+}
+
+std::size_t ArrivingBytes(const JobPlan& plan, const EdgePlan& edge) {
+  const int replicas = plan.ModuleOf(edge.to).config->layout.dp;
+  return ArrivingBytes(plan.config(), ConfigOf(plan, edge),
+                       CeilDivide(plan.config().samples_per_microbatch(), replicas));
 }
 
 std::size_t RowBytesOf(const Config& config, const ModuleConfig& module) {

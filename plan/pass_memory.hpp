@@ -54,6 +54,8 @@ std::int64_t RowWidthOn(const JobPlan& plan, const EdgePlan& edge);
 
 /// Returns the bytes of a microbatch's rows as they arrive on a rank at the end of an edge.
 std::size_t ArrivingBytes(const JobPlan& plan, const EdgePlan& edge);
+/// The same, of so many samples of a replica.
+std::size_t ArrivingBytes(const Config& config, const EdgeConfig& edge, std::int64_t samples);
 
 /// Returns the bytes of a microbatch's rows between layers on a rank, if tp does not cut them.
 std::size_t RowBytesOf(const Config& config, const ModuleConfig& module);

@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <utility>
 
+#include "plan/memory.hpp"
+#include "plan/pass_memory.hpp"
+
 namespace troupe {
 
 /// The numbers of stages with a smaller largest stage than any fewer have.
@@ -18,7 +21,7 @@ static std::vector<int> StageCounts(std::int64_t layers, std::int64_t most) {
   return counts;
 }
 
-EncoderWays::EncoderWays(SearchJob& job) : job_(job) {
+EncoderWays::EncoderWays(SearchJob& job) : job_(job), config_(job.config) {
   for (std::size_t i = 0; i < job.encoders.size(); ++i) modules_.push_back(job.Encoder(i));
 }
 
@@ -54,31 +57,68 @@ std::vector<std::vector<EncoderWay>> EncoderWays::With(const SinkPoint& sink) {
       all[encoder].push_back({});
       continue;
     }
-    for (const std::int64_t tp : PowersOfTwo(job_.device.topology.devices_per_node)) {
-      if (!modules_[encoder].model->AllowsTp(static_cast<int>(tp))) continue;
-      AddColocated(sink, encoder, static_cast<int>(tp), all[encoder]);
-      AddDisjoint(sink, encoder, static_cast<int>(tp), all[encoder]);
+    const double waiting_bytes = WaitingBytes(sink, encoder);
+    for (const int tp : TpsOf(encoder)) {
+      for (std::size_t level = 0; level < RecomputeLevels().size(); ++level) {
+        auto way = Colocated(sink, encoder, tp, level);
+        if (!way) break;
+        way->option.memory_bytes += waiting_bytes;
+        all[encoder].push_back(*way);
+      }
+      AddDisjoint(sink, encoder, tp, all[encoder]);
     }
   }
   return all;
 }
 
-/// An encoder that encodes the whole step before the sink's pipeline, and runs backward after it.
-void EncoderWays::AddColocated(const SinkPoint& sink, std::size_t encoder, int tp,
-                               std::vector<EncoderWay>& ways) {
+std::vector<int> EncoderWays::TpsOf(std::size_t encoder) const {
+  std::vector<int> tps;
+  for (const std::int64_t tp : PowersOfTwo(job_.device.topology.devices_per_node)) {
+    if (modules_[encoder].model->AllowsTp(static_cast<int>(tp))) {
+      tps.push_back(static_cast<int>(tp));
+    }
+  }
+  return tps;
+}
+
+/// An encoder that encodes a window before the sink's pipeline has it, and runs backward after it.
+std::optional<EncoderWay> EncoderWays::Colocated(const SinkPoint& sink, std::size_t encoder, int tp,
+                                                 std::size_t level) {
   const int ranks = sink.layout.num_ranks();
-  if (ranks % tp != 0) return;
+  if (ranks % tp != 0) return std::nullopt;
   Layout& layout = modules_[encoder].layout;
   layout = {.tp = tp, .dp = ranks / tp};
-  if (!job_.IsLegal(modules_[encoder])) return;
-  const std::int64_t samples = (job_.global_batch + layout.dp - 1) / layout.dp;
-  for (std::size_t level = 0; level < RecomputeLevels().size(); ++level) {
-    const Pipeline pipeline = PipelineOf(encoder, level, {.samples = samples});
-    ways.push_back({{.ranks = 0,
-                     .memory_bytes = pipeline.bytes,
-                     .fixed_s = pipeline.first_s + pipeline.update_s},
-                    {Placement::kColocated, layout, RecomputeLevels()[level]}});
+  if (!job_.IsLegal(modules_[encoder])) return std::nullopt;
+  const std::int64_t windows = sink.num_windows();
+  const Pipeline pipeline =
+      PipelineOf(encoder, level, {.samples = CeilDivide(job_.global_batch / windows, layout.dp)});
+  return EncoderWay{
+      {.ranks = 0,
+       .memory_bytes = pipeline.bytes,
+       .fixed_s = static_cast<double>(windows) * pipeline.first_s + pipeline.update_s},
+      {Placement::kColocated, layout, RecomputeLevels()[level]}};
+}
+
+double EncoderWays::WaitingBytes(const SinkPoint& sink, std::size_t encoder) {
+  std::ranges::find(config_.modules, job_.sink, &ModuleConfig::name)->layout = sink.layout;
+  const EdgeConfig& edge = *config_.FindEdge(job_.encoders[encoder], job_.sink);
+  const auto each = static_cast<double>(ArrivingBytes(config_, edge, sink.micro_batch_size));
+  const std::int64_t window = sink.microbatches / sink.num_windows();
+  return each * static_cast<double>(WaitingUnits(config_, edge, window).on_device);
+}
+
+double EncoderWays::MostShared(const SinkPoint& sink) {
+  double sum = 0.0;
+  for (std::size_t encoder = 0; encoder < modules_.size(); ++encoder) {
+    if ((sink.inlined >> encoder & 1U) != 0U) continue;
+    double most = 0.0;
+    for (const int tp : TpsOf(encoder)) {
+      const auto way = Colocated(sink, encoder, tp, 0);
+      if (way) most = std::max(most, way->option.memory_bytes);
+    }
+    sum += most + WaitingBytes(sink, encoder);
   }
+  return sum;
 }
 
 /// An encoder on its own ranks: it encodes a microbatch while the sink computes earlier ones.

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <tuple>
 #include <vector>
 
@@ -27,6 +28,8 @@ class EncoderWays {
 
   /// Returns the ways of every encoder.
   std::vector<std::vector<EncoderWay>> With(const SinkPoint& sink);
+  /// Returns the most that encoders on the ranks of the sink need on each if they keep all activations.
+  double MostShared(const SinkPoint& sink);
 
  private:
   /// So many samples have a whole number of items.
@@ -41,12 +44,18 @@ class EncoderWays {
   Tables& TablesOf(std::size_t encoder, int tp, std::size_t level);
   /// Returns the pipeline of an encoder whose replicas have `run.samples` of each unit.
   Pipeline PipelineOf(std::size_t encoder, std::size_t level, const PipelineRun& run);
-  void AddColocated(const SinkPoint& sink, std::size_t encoder, int tp,
-                    std::vector<EncoderWay>& ways);
+  /// Returns the sizes of groups along tp that the encoder allows.
+  std::vector<int> TpsOf(std::size_t encoder) const;
+  /// Returns how an encoder on the ranks of the sink runs; nothing if it cannot with that tp.
+  std::optional<EncoderWay> Colocated(const SinkPoint& sink, std::size_t encoder, int tp,
+                                      std::size_t level);
+  /// Returns the bytes of its rows and their gradients that wait on the sink's first stage.
+  double WaitingBytes(const SinkPoint& sink, std::size_t encoder);
   void AddDisjoint(const SinkPoint& sink, std::size_t encoder, int tp,
                    std::vector<EncoderWay>& ways);
 
   SearchJob& job_;
+  Config config_;                      ///< with the sink's layout that is looked at
   std::vector<ModuleConfig> modules_;  ///< the encoders, each with the layout that is looked at
   std::map<std::tuple<std::size_t, int, std::size_t>, Tables> tables_;
 };

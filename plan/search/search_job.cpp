@@ -31,6 +31,15 @@ std::vector<std::int64_t> DivisorsOf(std::int64_t number) {
   return divisors;
 }
 
+std::vector<std::int64_t> HalvesOf(std::int64_t number) {
+  const std::vector<std::int64_t> divisors = DivisorsOf(number);
+  std::vector<std::int64_t> halves;
+  for (auto divisor = divisors.rbegin(); divisor != divisors.rend(); ++divisor) {
+    if (halves.empty() || *divisor * 2 <= halves.back()) halves.push_back(*divisor);
+  }
+  return halves;
+}
+
 SearchJob::SearchJob(const Config& base, const DeviceModel& model, const SearchLimits& most)
     : config(base),
       device(model),

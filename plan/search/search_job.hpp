@@ -41,5 +41,7 @@ const std::vector<Recompute>& RecomputeLevels();
 
 std::vector<std::int64_t> PowersOfTwo(std::int64_t most);
 std::vector<std::int64_t> DivisorsOf(std::int64_t number);
+/// Divisors from `number` itself down to 1: each the largest that is at most half of the one before.
+std::vector<std::int64_t> HalvesOf(std::int64_t number);
 
 }  // namespace troupe

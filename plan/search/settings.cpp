@@ -116,7 +116,7 @@ Config Applied(Config config, const PlannedJob& job) {
   config.schedule.chunks = job.sink.chunks > 1 ? job.sink.chunks : 0;
   config.schedule.micro_batch_size = job.sink.micro_batch_size;
   config.schedule.microbatches = job.sink.microbatches;
-  config.schedule.window = 0;
+  config.schedule.window = job.sink.window;
   for (EdgeConfig& edge : config.edges) edge.credits = CreditsFor(config, job, edge);
   SetChunks(config);
   return config;
@@ -160,7 +160,11 @@ std::vector<std::string> SettingsOf(const Config& config, const PlannedJob& job)
   }
   settings.push_back("schedule.micro_batch_size=" + std::to_string(schedule.micro_batch_size));
   settings.push_back("schedule.microbatches=" + std::to_string(schedule.microbatches));
-  if (config.schedule.window != 0) settings.push_back("schedule.window=\"step\"");
+  if (schedule.window != config.schedule.window) {
+    settings.push_back("schedule.window=" + (schedule.window == 0
+                                                 ? std::string("\"step\"")
+                                                 : std::to_string(schedule.window)));
+  }
   return settings;
 }
 

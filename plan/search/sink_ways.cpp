@@ -1,6 +1,7 @@
 #include "plan/search/sink_ways.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <utility>
 
@@ -160,18 +161,40 @@ std::vector<SinkOption> SinkWays::Price(std::size_t index) {
     const Pipeline pipeline = PipelineOf(job_.config, job_.device, module, stages,
                                          {set.kind, division.samples, microbatches});
     if (pipeline.bytes > job_.most_bytes) continue;
-    ways.push_back({.own = {.ranks = module.layout.num_ranks(),
-                            .first_s = pipeline.first_s,
-                            .period_s = pipeline.period_s,
-                            .fixed_s = job_.device.step_s,
-                            .after_s = pipeline.update_s},
-                    .units = microbatches,
-                    .free_bytes = job_.most_bytes - pipeline.bytes,
-                    .group = points_.size()});
-    points_.push_back({module.layout, division.samples, microbatches, set.kind, set.chunks,
-                       RecomputeLevels()[set.level], division.inlined});
+    AddWay({module.layout, division.samples, microbatches, set.kind, set.chunks,
+            RecomputeLevels()[set.level], division.inlined},
+           {.own = {.ranks = module.layout.num_ranks(),
+                    .first_s = pipeline.first_s,
+                    .period_s = pipeline.period_s,
+                    .fixed_s = job_.device.step_s,
+                    .after_s = pipeline.update_s},
+            .units = microbatches,
+            .free_bytes = job_.most_bytes - pipeline.bytes},
+           ways);
   }
   return ways;
+}
+
+/// Adds a way with windows of a step, and if they may save memory, with shorter ones.
+void SinkWays::AddWay(const SinkPoint& point, SinkOption option, std::vector<SinkOption>& ways) {
+  const std::size_t whole_step = points_.size();
+  const double whole_s = option.own.fixed_s;
+  const bool shortens = std::isfinite(job_.most_bytes) &&
+                        point.inlined + 1 < 1U << job_.encoders.size() &&
+                        point.kind != ScheduleKind::kInterleaved;
+  for (const std::int64_t window : HalvesOf(point.microbatches)) {
+    option.group = points_.size();
+    points_.push_back(point);
+    whole_step_.push_back(whole_step);
+    free_bytes_.push_back(option.free_bytes);
+    SinkPoint& own = points_.back();
+    own.window = window == point.microbatches ? 0 : window;
+    // Each further window begins with an empty pipeline.
+    option.own.fixed_s = whole_s + static_cast<double>(own.num_windows() - 1) *
+                                       (option.own.first_s - option.own.period_s);
+    ways.push_back(option);
+    if (!shortens) break;
+  }
 }
 
 }  // namespace troupe

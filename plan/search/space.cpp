@@ -1,6 +1,8 @@
 #include "plan/search/space.hpp"
 
+#include <algorithm>
 #include <map>
+#include <set>
 
 #include "plan/search/encoder_ways.hpp"
 #include "plan/search/search_job.hpp"
@@ -14,8 +16,15 @@ struct SearchSpace::Parts {
 
   std::vector<std::vector<RunOption>> OptionsOf(std::size_t group) {
     std::vector<std::vector<RunOption>> options;
+    const SinkPoint& sink = sinks.PointOf(group);
+    // A shorter window takes longer: it is of no use where a longer one leaves room for everything.
+    if (sink.window != 0 &&
+        encoders.MostShared(sinks.LongerOf(group)) <= sinks.FreeBytesOf(group)) {
+      options.resize(job.encoders.size());
+      return options;
+    }
     auto& points = encoder_points[group];
-    for (const auto& ways : encoders.With(sinks.PointOf(group))) {
+    for (const auto& ways : encoders.With(sink)) {
       auto& list = options.emplace_back();
       auto& its_points = points.emplace_back();
       for (const EncoderWay& way : ways) {
@@ -57,7 +66,10 @@ std::vector<PlannedJob> SearchSpace::Best(double within) const {
       .options_of = [parts = parts_.get()](std::size_t group) { return parts->OptionsOf(group); }};
   std::vector<PlannedJob> jobs;
   parts_->encoder_points.clear();
+  std::set<std::size_t> ways;
   for (const Choice& choice : BestChoices(problem, within, 1.001)) {
+    // Of the windows of one way to run the sink, the best comes first.
+    if (!ways.insert(parts_->sinks.WholeStepOf(choice.group)).second) continue;
     PlannedJob job{parts_->sinks.PointOf(choice.group),
                    {},
                    choice.ranks,
@@ -67,6 +79,10 @@ std::vector<PlannedJob> SearchSpace::Best(double within) const {
     for (std::size_t i = 0; i < choice.options.size(); ++i) {
       job.encoders.push_back(points[i][choice.options[i]]);
     }
+    const auto shares = [](const EncoderPoint& point) {
+      return point.placement == Placement::kColocated;
+    };
+    if (std::ranges::none_of(job.encoders, shares)) job.sink.window = 0;
     jobs.push_back(std::move(job));
   }
   return jobs;

@@ -7,8 +7,10 @@
 //                    1f1b, zb-h1 and interleaved with 2 or 4 stages per rank; ep that divides the
 //                    experts; etp as configured
 //   microbatches     of 1, 2, 4, ... 64 samples per replica
-//   encoders         inline in the language model; colocated with it, for a step at once; or on ranks of
-//                    their own, with pp up to 8
+//   encoders         inline in the language model; colocated with it; or on ranks of their own, with pp
+//                    up to 8
+//   windows          of colocated encoders: the step, half of it, and so on down to a microbatch, each
+//                    time the largest divisor. Not with interleaved, which allows the step alone
 // each with no recomputation, "mlp.up", "attention" with it, or "full"; inline encoders as configured.
 //
 // The closed form, for stages whose passes of a microbatch take t_i, p of them, m microbatches:
@@ -16,7 +18,8 @@
 //   interleaved  the same with ranks in place of stages, which fill in 1 / chunks of the time
 //   zb-h1        m max(t) + (p - 1) (t less twice the weights)
 // A pipeline over several ranks adds the time of a tensor to the next stage to each microbatch, and both
-// ways to the first. What follows the passes is CostOfUpdate.
+// ways to the first. What follows the passes is CostOfUpdate. Colocated encoders run before and after
+// each window, for which the pipeline fills and drains.
 #pragma once
 
 #include <cstdint>
@@ -39,7 +42,10 @@ struct SinkPoint {
   ScheduleKind kind = ScheduleKind::k1F1B;
   int chunks = 1;
   Recompute recompute = {};
-  unsigned inlined = 0;  ///< bit i: encoder i runs inside
+  unsigned inlined = 0;     ///< bit i: encoder i runs inside
+  std::int64_t window = 0;  ///< of colocated encoders, as ScheduleConfig::window
+  /// Windows of a step.
+  std::int64_t num_windows() const { return window == 0 ? 1 : microbatches / window; }
 };
 
 /// How an encoder runs.
