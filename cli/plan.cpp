@@ -274,6 +274,8 @@ void AddPlan(CLI::App& app, Command& command) {
       "sending: share of their passes that waits for collectives. batch: microbatches x samples.\n"
       "\"shared\": an encoder on the devices of the language model; \"in\": inside its first "
       "stage.\n"
+      "\"window 8\": for 8 microbatches at a time, not for a step; \"offload\": activations wait in\n"
+      "host memory.\n"
       "With --explain: linears, attention, elements (norms and the like) are time on operations,\n"
       "starting is to launch them.\n"
       "Of plans that only cut samples over cp in place of dp, one is shown. If nothing fits, it "

@@ -12,6 +12,7 @@ namespace {
 std::string LayoutText(const Config& config, const ModuleConfig& module) {
   if (module.inline_in) return "in " + *module.inline_in;
   std::string text = ToString(module.layout);
+  if (!module.offload_activations.none()) text += ", offload";
   for (const EdgeConfig& edge : config.edges) {
     if (edge.from == module.name && PlacementOfEdge(config, edge) == Placement::kColocated) {
       text += ", shared";

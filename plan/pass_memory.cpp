@@ -121,12 +121,11 @@ struct InFlight {
   std::size_t owed = 0;  ///< the part of `kept` whose work for weights is deferred
 };
 
-/// On the device. Of what leaves, there are a layer that runs, one on its way out, and one that returns
-/// for the next backward. Work for weights that is deferred holds what it multiplies, and as many
-/// gradients as there were other activations.
+/// On the device. Work for weights that is deferred holds what it multiplies, and as many gradients as
+/// there were other activations.
 std::size_t HeldOf(const UnitMemory& unit, const InFlight& units) {
-  const std::size_t here = unit.largest_away * (units.kept > 1 ? 3 : 2) + unit.away * units.owed;
-  return (unit.kept - unit.away) * units.kept + std::min(unit.away * units.kept, here) +
+  return (unit.kept - unit.away) * units.kept +
+         HereOf(unit.away, unit.largest_away, units.kept, units.owed) +
          (unit.owed - std::min(unit.owed, unit.kept)) * units.owed;
 }
 
@@ -176,6 +175,17 @@ std::int64_t OwedElements(const Config& config, const StagePart& part, const Ran
   RankWork own = WorkOf(config, *part.module, work);
   own.recompute = {};
   return part.module->model->KeptElements(layers ? *layers : PlaceOf(*part.module, part.pp), own);
+}
+
+std::size_t AwayBytes(const Config& config, const std::string& module, int pp,
+                      std::int64_t samples) {
+  UnitMemory unit;
+  RankWork work = WorkOfMicrobatch(config, FindModule(config, module));
+  work.samples = samples;
+  for (const StagePart& part : StageParts(config, module, pp)) {
+    if (part.edge == nullptr && part.runs_backward()) AddAway(config, part, work, unit);
+  }
+  return unit.away;
 }
 
 UnitMemory EstimateUnit(const Config& config, const std::string& module, int pp) {

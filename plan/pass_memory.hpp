@@ -2,6 +2,7 @@
 // pass has for a while.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -47,6 +48,20 @@ std::size_t RowElementBytes(const Config& config);
 /// Counts the parts that run a backward (plan/stage_parts.hpp), with full samples and as many images as
 /// MostItemsOfSample says. If an encoder is frozen and its projector trains, only the projector's count.
 UnitMemory EstimateUnit(const Config& config, const std::string& module, int pp);
+
+/// Returns the bytes that leave a rank between the forward of a stage and its backward
+/// (ModuleConfig::offload_activations), for so many full samples of a replica.
+std::size_t AwayBytes(const Config& config, const std::string& module, int pp,
+                      std::int64_t samples);
+
+/// Returns what a rank holds of activations of `away` bytes that leave it, in `units` units, if the layer
+/// with most has `largest`: a layer that runs, one on its way out, and one that returns for the next
+/// backward. Of `owed` units the work for weights is deferred, which holds all of them.
+template <class Number>
+Number HereOf(Number away, Number largest, Number units, Number owed) {
+  const Number here = largest * (units > Number{1} ? Number{3} : Number{2}) + away * owed;
+  return std::min(away * units, here);
+}
 
 /// Returns the elements of a row that crosses the edge: of the projector's outputs if it runs at the sending
 /// end.

@@ -20,11 +20,12 @@ enum class Spent : std::uint8_t {
   kContext,    ///< exchange of keys and values along cp, as far as attention does not hide it
   kExperts,    ///< exchange of tokens along ep
   kRecompute,  ///< operations that run again in a backward
+  kCopies,     ///< of activations to host memory and back, as far as computation does not hide them
 };
-inline constexpr std::size_t kNumSpent = 8;
+inline constexpr std::size_t kNumSpent = 9;
 /// In the order of Spent.
 inline const std::vector<std::string> kSpentWords = {
-    "linears", "attention", "elements", "starting", "tp", "cp", "ep", "recompute"};
+    "linears", "attention", "elements", "starting", "tp", "cp", "ep", "recompute", "copies"};
 
 class Breakdown {
  public:

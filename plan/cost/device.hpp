@@ -88,11 +88,11 @@ struct DeviceModel {
   PassRates rates;
   std::map<std::string, ProfiledModule> modules = {};  ///< those that were profiled
   double update_parameter_s = 0.0;  ///< of the optimizer, for each parameter of a rank
-  double collective_s =
-      0.0;                  ///< of a device for each step of a collective's ring, besides the link
-  double sum_byte_s = 0.0;  ///< to add up what a collective reduces, for each byte
-  double message_s = 0.0;   ///< of a tensor from a stage to the next, besides its bytes
-  double step_s = 0.0;      ///< of each step, besides passes and updates
+  double collective_s = 0.0;        ///< what a rank does for each step of a collective's ring
+  double sum_byte_s = 0.0;          ///< to add up what a collective reduces, for each byte
+  double message_s = 0.0;           ///< of a tensor from a stage to the next, besides its bytes
+  double step_s = 0.0;              ///< of each step, besides passes and updates
+  double host_bytes_per_s = 0.0;    ///< to or from host memory; 0: copies take no time
   Topology topology;
   ExposedShares exposed = {};
 

@@ -84,6 +84,10 @@ class Object {
     if (value == 0.0) Fail(std::string(key) + ": expected a number above 0");
     return value;
   }
+  /// Returns 0 if the key is not there.
+  double OptionalPositive(const char* key) const {
+    return json_.contains(key) ? Positive(key) : 0.0;
+  }
   std::string Text(const char* key) const {
     const nlohmann::json& value = At(key);
     if (!value.is_string()) Fail(std::string(key) + ": expected text");
@@ -139,7 +143,7 @@ ProfiledModule ModuleOf(const nlohmann::json& json, const std::string& place) {
 DeviceModel Specified(const nlohmann::json& json, const std::string& place, const RunConfig& run) {
   const Object file(json, place,
                     {"format", "made", "source", "memory_gb", "memory_gb_per_s", "peak_tflops",
-                     "devices_per_node", "inside", "between", "rails", "sources"});
+                     "host_gb_per_s", "devices_per_node", "inside", "between", "rails", "sources"});
   const std::vector<std::string> types = {"bfloat16", "tf32", "float32", "float64"};
   const Object peaks(file.At("peak_tflops"), file.Below("peak_tflops"), types);
   const bool tf32 = run.precision == Precision::kFloat32 && run.tf32;
@@ -162,6 +166,7 @@ DeviceModel Specified(const nlohmann::json& json, const std::string& place, cons
   device.peak_flops_per_s = peak;
   device.rates = {.forward = rates, .backward = rates, .pass_s = 0.0};
   device.update_parameter_s = kUpdateBytes * byte_s;
+  device.host_bytes_per_s = file.OptionalPositive("host_gb_per_s") * 1e9;
   device.topology = TopologyOf(file);
   return device;
 }

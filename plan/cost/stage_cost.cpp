@@ -5,7 +5,9 @@
 #include "plan/flat_layout.hpp"
 #include "plan/layer_split.hpp"
 #include "plan/optimizer_settings.hpp"
+#include "plan/pass_memory.hpp"
 #include "plan/stage_work.hpp"
+#include "plan/unit_samples.hpp"
 
 namespace troupe {
 namespace {
@@ -21,6 +23,38 @@ PassCost StatedCost(const StatedTimes& stated, int chunks) {
 }
 
 }  // namespace
+
+/// Which part of `samples` full samples of a module is there.
+static double FilledPart(const Config& config, const ModuleConfig& module, const StepShape& shape) {
+  if (const auto text = module.model->text()) {
+    return static_cast<double>(shape.tokens) / static_cast<double>(text->context);
+  }
+  const auto length = shape.lengths.find(module.name);
+  const std::int64_t full =
+      shape.samples * MostItemsOfSample(config, module) * module.model->most_length();
+  if (length == shape.lengths.end() || full == 0) return 0.0;
+  return static_cast<double>(length->second) / static_cast<double>(full);
+}
+
+bool CopiesActivations(const Config& config, const DeviceModel& device, const std::string& module,
+                       int pp) {
+  return device.host_bytes_per_s > 0.0 && AwayBytes(config, module, pp, 1) > 0;
+}
+
+/// Adds what passes wait for copies: a forward for those out, a backward for those back. A layer runs
+/// while the one before it is copied, so a pass takes as long as its copies, or what it computes.
+static void AddCopies(const Config& config, const DeviceModel& device, const ModuleConfig& host,
+                      int pp, const StepShape& shape, PassCost& cost) {
+  if (!CopiesActivations(config, device, host.name, pp)) return;
+  const double copy_s = FilledPart(config, host, shape) *
+                        static_cast<double>(AwayBytes(config, host.name, pp, shape.samples)) /
+                        device.host_bytes_per_s;
+  // Work for weights that is deferred hides no copy.
+  const bool split = config.schedule.kind == ScheduleKind::kZbH1;
+  const double hides_s = split ? cost.inputs.total() : cost.backward_s();
+  cost.forward[Spent::kCopies] += std::max(0.0, copy_s - cost.forward.total());
+  cost.inputs[Spent::kCopies] += std::max(0.0, copy_s - hides_s);
+}
 
 double StateBytes(const Config& config) {
   return config.run.precision == Precision::kFloat64 ? 8.0 : 4.0;
@@ -55,6 +89,7 @@ PassCost CostOfStage(const Config& config, const DeviceModel& device, const std:
     ListWork(config, part, shape, rank);
     cost += rank.cost();
   }
+  AddCopies(config, device, host, pp, shape, cost);
   const double pass_s = device.RatesOf(module).pass_s;
   cost.forward[Spent::kStarting] += pass_s;
   if (RunsBackward(config, module, pp)) cost.inputs[Spent::kStarting] += pass_s;

@@ -20,6 +20,10 @@ double RowBytes(const Config& config);
 /// Returns how a part that runs on the ranks of `host` is divided among them.
 RankShare ShareOf(const Config& config, const ModuleConfig& host, const StagePart& part);
 
+/// Whether passes of a stage may wait for copies of activations to host memory and back.
+bool CopiesActivations(const Config& config, const DeviceModel& device, const std::string& module,
+                       int pp);
+
 /// Returns the passes of a stage for the work that its ranks share: that of a replica's unit. All parts
 /// of the stage count, inline encoders and projectors included. Modules that state their times have
 /// these.

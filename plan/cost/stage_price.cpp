@@ -16,7 +16,8 @@ void AddTimes(double times, const PassCost& cost, PassCost& sum) {
 
 StagePrice::StagePrice(const Config& config, const DeviceModel& device, std::string module, int pp)
     : config_(config), device_(device), module_(std::move(module)), pp_(pp) {
-  linear_ = FindModule(config, module_).layout.cp == 1;
+  linear_ =
+      FindModule(config, module_).layout.cp == 1 && !CopiesActivations(config, device, module_, pp);
   const auto cost_of = [&](const StepShape& shape) {
     return CostOfStage(config_, device_, module_, pp_, shape);
   };

@@ -1,5 +1,5 @@
 // What the passes of one stage take for any unit of work. Prices thousands of units of a step in the time of
-// a few lists of operations, since all but an exchange that hides behind attention is linear in the work.
+// a few lists of operations, since all but what hides behind computation is linear in the work.
 #pragma once
 
 #include <string>
@@ -22,7 +22,7 @@ class StagePrice {
   const DeviceModel& device_;
   std::string module_;
   int pp_;
-  bool linear_;    ///< keys and values do not go around a ring
+  bool linear_;    ///< no passes wait for a ring of keys and values, or for copies
   PassCost none_;  ///< of no work
   PassCost row_;   ///< of each token
   PassCost pair_;  ///< of each token and one that it sees

@@ -39,6 +39,8 @@ ModuleTable::ModuleTable(const Config& config, const std::string& module, std::i
                          const AlikeLayers& layers, const ModuleTable* like)
     : num_layers_(layers.num_layers()), kinds_(layers.num_kinds()) {
   const ModuleConfig& own = FindModule(config, module);
+  ends_in_loss_ = !own.model->emits_rows();
+  hides_copies_ = device.host_bytes_per_s > 0.0;
   AddCosts(config, own, samples, device, average, layers);
   if (like == nullptr) {
     AddParameters(config, own, layers);
@@ -76,10 +78,12 @@ void ModuleTable::AddCosts(const Config& config, const ModuleConfig& own, std::i
       continue;
     }
     before = false;
+    double forward_s = 0.0;
     const auto add = [&](const StagePlace& place, PartSums& to) {
       RankCost rank(device, rates, share);
       own.model->ListWork(place, shape, own.name, rank);
       AddCost(rank.cost(), to);
+      forward_s = rank.cost().forward.total();
       if (!part.runs_backward()) return;
       to.kept_bytes += row_bytes * static_cast<double>(KeptElements(config, part, work, place));
       to.owed_bytes += row_bytes * static_cast<double>(OwedElements(config, part, work, place));
@@ -88,6 +92,8 @@ void ModuleTable::AddCosts(const Config& config, const ModuleConfig& own, std::i
     for (std::size_t kind = 0; kind < kinds_.size(); ++kind) {
       const std::int64_t layer = layers.FirstOf(kind);
       add({.layers = {layer, layer + 1}}, kinds_[kind]);
+      hides_copies_ =
+          hides_copies_ && kinds_[kind].kept_bytes <= device.host_bytes_per_s * forward_s;
     }
     add({.layers = {}, .last = true}, last_);
   }
@@ -129,7 +135,13 @@ std::vector<StageSums> ModuleTable::Stages(const std::vector<StageRun>& runs) co
     StageSums& sums = stages.emplace_back(StageSums{run.stages, run.layers, {}});
     for (std::size_t kind = 0; kind < kinds_.size(); ++kind) {
       sums.each.Add(kinds_[kind], static_cast<double>(run.of_kind[kind]));
+      if (run.of_kind[kind] == 0) continue;
+      sums.largest_away_bytes = std::max(sums.largest_away_bytes, kinds_[kind].kept_bytes);
     }
+    sums.away_bytes = sums.each.kept_bytes;  // before what is not of layers is added
+  }
+  if (ends_in_loss_ && num_layers_ > 0) {
+    stages.back().away_bytes -= kinds_.back().kept_bytes;  // the last layer stays
   }
   stages.front().each.Add(first_);
   stages.back().each.Add(last_);

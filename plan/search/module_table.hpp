@@ -61,6 +61,8 @@ struct StageSums {
   int stages = 1;
   std::int64_t layers = 0;  ///< of each
   PartSums each;
+  double away_bytes = 0.0;          ///< of each.kept_bytes: of layers that "auto" offloads
+  double largest_away_bytes = 0.0;  ///< likewise, of one layer
 };
 
 class ModuleTable {
@@ -76,6 +78,8 @@ class ModuleTable {
   std::vector<StageSums> Stages(const std::vector<StageRun>& runs) const;
   /// Returns what the largest of `stages` stages takes at least.
   double LeastOfLargest(int stages) const;
+  /// Returns whether copying what a layer keeps to host memory takes at most as long as its forward.
+  bool hides_copies() const { return hides_copies_; }
 
  private:
   void AddCosts(const Config& config, const ModuleConfig& own, std::int64_t samples,
@@ -89,6 +93,8 @@ class ModuleTable {
   PartSums last_;                ///< what runs after them
   PartSums copy_;                ///< a second embedding, if the last stage is not the first
   double pass_s_ = 0.0;
+  bool ends_in_loss_ = false;
+  bool hides_copies_ = false;
 };
 
 }  // namespace troupe

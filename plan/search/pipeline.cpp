@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "plan/cost/stage_cost.hpp"
+#include "plan/pass_memory.hpp"
 #include "plan/unit_samples.hpp"
 
 namespace troupe {
@@ -74,14 +75,25 @@ std::int64_t KeptBy(int stage, int number, const ModuleConfig& module, const Pip
   return std::min(kept, run.units);
 }
 
+/// The bytes of activations of a stage that keeps `units` units, and of `owed` of them only defers the work
+/// for weights.
+double HeldOf(const StageSums& stage, const PipelineRun& run, std::int64_t units,
+              std::int64_t owed) {
+  const auto kept = static_cast<double>(units);
+  const auto deferred = static_cast<double>(owed);
+  const double away = run.offloads ? stage.away_bytes : 0.0;
+  return (stage.each.kept_bytes - away) * kept +
+         HereOf(away, stage.largest_away_bytes, kept, deferred) +
+         (stage.each.owed_bytes - stage.each.kept_bytes) * deferred;
+}
+
 /// The most bytes of activations that stage `stage` of `number` keeps at one time. Of a schedule that
 /// splits backwards, later stages defer the work for weights of more of their units.
-double ActivationsOf(const PartSums& each, int stage, int number, const ModuleConfig& module,
+double ActivationsOf(const StageSums& each, int stage, int number, const ModuleConfig& module,
                      const PipelineRun& run) {
   const std::int64_t owed =
       run.kind == ScheduleKind::kZbH1 ? std::min<std::int64_t>(stage + 1, run.units) : 0;
-  return each.kept_bytes * static_cast<double>(KeptBy(stage, number, module, run)) +
-         (each.owed_bytes - each.kept_bytes) * static_cast<double>(owed);
+  return HeldOf(each, run, KeptBy(stage, number, module, run), owed);
 }
 
 }  // namespace
@@ -91,6 +103,11 @@ std::vector<StageSums> Between(const std::vector<StageSums>& one, const std::vec
   std::vector<StageSums> sums = one;
   for (std::size_t i = 0; i < sums.size(); ++i) {
     sums[i].each = Between(one[i].each, two[i].each, weight);
+    const auto between = [&](double StageSums::*bytes) {
+      sums[i].*bytes += weight * (two[i].*bytes - one[i].*bytes);
+    };
+    between(&StageSums::away_bytes);
+    between(&StageSums::largest_away_bytes);
   }
   return sums;
 }
@@ -142,7 +159,7 @@ Pipeline PipelineOf(const Config& config, const DeviceModel& device, const Modul
       if (module.chunks == 1) rank = {};
       rank.busy_s += each.pass_s;
       rank.bytes +=
-          state + ActivationsOf(each, last_keeps_most ? next - 1 : stage, all.number, module, run);
+          state + ActivationsOf(same, last_keeps_most ? next - 1 : stage, all.number, module, run);
       rank.update_s += update.exposed_s + update.update_s + update.gather_s;
       most.busy_s = std::max(most.busy_s, rank.busy_s);
       most.bytes = std::max(most.bytes, rank.bytes);
@@ -186,8 +203,7 @@ Pipeline LeastPipelineOf(const Config& config, const DeviceModel& device,
   for (const StageSums& same : stages) {
     const double state = weights.BytesOf(same.each.held);
     const auto bytes_of = [&](int stage) {
-      return state +
-             same.each.kept_bytes * static_cast<double>(KeptBy(stage, all.number, module, fewest));
+      return state + HeldOf(same, fewest, KeptBy(stage, all.number, module, fewest), 0);
     };
     const int end = next + same.stages;
     if (module.chunks == 1) {

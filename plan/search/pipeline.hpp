@@ -16,7 +16,8 @@ struct PipelineRun {
   std::int64_t samples = 0;  ///< of a unit, on each replica
   std::int64_t units = 1;
   std::int64_t units_behind =
-      0;  ///< that later modules hold while a stage waits for their gradients
+      0;                  ///< that later modules hold while a stage waits for their gradients
+  bool offloads = false;  ///< activations of layers, as "auto" does
 };
 
 /// A module as a pipeline: what its ranks take for one microbatch, and for a step.

@@ -102,7 +102,7 @@ bool AreTwins(const Plan& a, const Plan& b) {
     layout.dp *= layout.cp;
     layout.cp = 1;
     return std::tuple(layout, sink.microbatches, sink.kind, sink.chunks, sink.recompute,
-                      sink.inlined, sink.window, plan.job.ranks);
+                      sink.offloads, sink.inlined, sink.window, plan.job.ranks);
   };
   constexpr double kSameTime = 1e-3;
   return alike(a) == alike(b) && a.job.encoders == b.job.encoders &&

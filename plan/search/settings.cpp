@@ -12,6 +12,7 @@ struct PlacedModule {
   ModuleConfig* module = nullptr;
   const Layout* layout = nullptr;  ///< null: inline
   const Recompute* recompute = nullptr;
+  bool offloads = false;
 };
 
 /// The modules in the order of the file, with what the job says of them.
@@ -21,7 +22,7 @@ std::vector<PlacedModule> PlacedModules(Config& config, const PlannedJob& job) {
   std::size_t encoder = 0;
   for (ModuleConfig& module : config.modules) {
     if (module.name == sink) {
-      placed.push_back({&module, &job.sink.layout, &job.sink.recompute});
+      placed.push_back({&module, &job.sink.layout, &job.sink.recompute, job.sink.offloads});
       continue;
     }
     const EncoderPoint& point = job.encoders.at(encoder++);
@@ -91,6 +92,7 @@ Config Applied(Config config, const PlannedJob& job) {
     module.layers_per_stage.clear();
     module.axis_order = kDefaultAxisOrder;
     module.recompute = *placed.recompute;
+    if (placed.layout != nullptr) module.offload_activations = {.automatic = placed.offloads};
     module.ranks.clear();
     if (placed.layout == nullptr) {
       module.inline_in = sink;
@@ -145,6 +147,10 @@ std::vector<std::string> SettingsOf(const Config& config, const PlannedJob& job)
     }
     if (module.recompute != before.recompute) {
       settings.push_back(key + "recompute=" + RecomputeValue(module.recompute));
+    }
+    if (module.offload_activations != before.offload_activations) {
+      settings.push_back(key + "offload_activations=" +
+                         (module.offload_activations.automatic ? "\"auto\"" : "\"none\""));
     }
     if (!before.layers_per_stage.empty()) settings.push_back(key + "layers_per_stage=\"balanced\"");
   }

@@ -111,8 +111,12 @@ void SinkWays::AddSets(std::size_t number) {
       module.chunks = chunks;
       for (std::size_t level = 0; level < division.tables.size(); ++level) {
         const auto stages = division.tables[level].Stages(RunsOf(module));
+        const bool offloads =
+            division.tables[level].hides_copies() && std::isfinite(job_.most_bytes);
         for (const ScheduleKind kind : KindsFor(module)) {
           AddSet({number, pp, chunks, level, kind}, module, stages);
+          if (!offloads) continue;
+          AddSet({number, pp, chunks, level, kind, true}, module, stages);
         }
       }
     }
@@ -134,8 +138,9 @@ void SinkWays::AddSet(const Set& set, ModuleConfig& module, const std::vector<St
   num_ways_ += replicas.size();
   module.layout.dp = static_cast<int>(replicas.back());
   const std::int64_t units = job_.global_batch / division.samples / replicas.back();
-  const Pipeline least = LeastPipelineOf(job_.config, job_.device, module, stages,
-                                         {set.kind, division.samples, units});
+  const Pipeline least = LeastPipelineOf(
+      job_.config, job_.device, module, stages,
+      {.kind = set.kind, .samples = division.samples, .units = units, .offloads = set.offloads});
   if (least.bytes > job_.most_bytes) return;
   const double least_s =
       job_.device.step_s + least.first_s + static_cast<double>(units - 1) * least.period_s;
@@ -158,11 +163,16 @@ std::vector<SinkOption> SinkWays::Price(std::size_t index) {
     if (!job_.IsLegal(module)) continue;
     const std::int64_t microbatches = job_.global_batch / division.samples / dp;
     if (set.kind == ScheduleKind::kInterleaved && microbatches % set.pp != 0) continue;
-    const Pipeline pipeline = PipelineOf(job_.config, job_.device, module, stages,
-                                         {set.kind, division.samples, microbatches});
+    PipelineRun run = {.kind = set.kind, .samples = division.samples, .units = microbatches};
+    Pipeline pipeline = PipelineOf(job_.config, job_.device, module, stages, run);
+    if (set.offloads) {
+      if (pipeline.bytes <= job_.most_bytes) continue;  // it fits without
+      run.offloads = true;
+      pipeline = PipelineOf(job_.config, job_.device, module, stages, run);
+    }
     if (pipeline.bytes > job_.most_bytes) continue;
     AddWay({module.layout, division.samples, microbatches, set.kind, set.chunks,
-            RecomputeLevels()[set.level], division.inlined},
+            RecomputeLevels()[set.level], set.offloads, division.inlined},
            {.own = {.ranks = module.layout.num_ranks(),
                     .first_s = pipeline.first_s,
                     .period_s = pipeline.period_s,

@@ -55,6 +55,7 @@ class SinkWays {
     int chunks = 1;
     std::size_t level = 0;
     ScheduleKind kind = ScheduleKind::k1F1B;
+    bool offloads = false;
   };
 
   void AddDivisions();

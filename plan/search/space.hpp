@@ -12,6 +12,8 @@
 //   windows          of colocated encoders: the step, half of it, and so on down to a microbatch, each
 //                    time the largest divisor. Not with interleaved, which allows the step alone
 // each with no recomputation, "mlp.up", "attention" with it, or "full"; inline encoders as configured.
+// The language model offloads activations ("auto") besides, where it does not fit otherwise and copying
+// what a layer keeps takes at most as long as its forward.
 //
 // The closed form, for stages whose passes of a microbatch take t_i, p of them, m microbatches:
 //   1f1b         sum(t) + (m - 1) max(t)
@@ -42,6 +44,7 @@ struct SinkPoint {
   ScheduleKind kind = ScheduleKind::k1F1B;
   int chunks = 1;
   Recompute recompute = {};
+  bool offloads = false;    ///< activations, "auto"
   unsigned inlined = 0;     ///< bit i: encoder i runs inside
   std::int64_t window = 0;  ///< of colocated encoders, as ScheduleConfig::window
   /// Windows of a step.

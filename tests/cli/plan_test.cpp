@@ -129,6 +129,11 @@ TEST_CASE("plan says what is wrong in one line", "[cli]") {
           "--explain: expected 1 to 2, got 3");
   refused({"configs/synthetic_chain.toml", "--device", "h100-80g"}, "states its times");
   refused({kPlanned}, "--device");
+  refused({kPlanned, "--device", "h100-80g", "--gpus", "8", "--nodes", "3"},
+          "--nodes: 8 GPUs in 3 nodes: expected a number that divides 8");
+  refused({kPlanned, "--device", "h100-80g", "--gpus", "8", "--nodes", "2", "--set",
+           "cluster.topology.devices_per_node=8"},
+          "--nodes: 8 GPUs in 2 nodes are 4 in each, but cluster.topology.devices_per_node = 8");
   refused({kPlanned, "--device", "h100-80g", "--gpus"},
           "--gpus: expected a whole number from 1 to 65536, got none");
 }

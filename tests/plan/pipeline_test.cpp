@@ -28,15 +28,17 @@ std::vector<std::int64_t> CountKept(int pp, int chunks, std::int64_t units) {
   return most;
 }
 
-/// All ways that fit, and whether each takes at least what its set says.
-std::vector<SinkOption> AllWays(const Config& config, const DeviceModel& device, int ranks) {
+/// All ways that fit, with offloaded activations or without, and whether each takes at least what its set
+/// says.
+std::vector<SinkOption> AllWays(const Config& config, const DeviceModel& device, int ranks,
+                                bool offloads = false) {
   SearchJob job(config, device, {.ranks = ranks});
   SinkWays ways(job);
   std::vector<SinkOption> all;
   for (std::size_t set = 0; set < ways.least_s().size(); ++set) {
     for (const SinkOption& way : ways.Price(set)) {
       CHECK(StepTime({}, way, {}) >= ways.least_s()[set]);
-      all.push_back(way);
+      if (ways.PointOf(way.group).offloads == offloads) all.push_back(way);
     }
   }
   return all;
@@ -77,6 +79,17 @@ TEST_CASE("sets of ways leave out none that fits, and none is faster than its se
   const auto fitting = AllWays(config, device, 16);
   CHECK(fitting.size() ==
         static_cast<std::size_t>(std::ranges::upper_bound(bytes, half) - bytes.begin()));
+
+  // With less memory, ways that offload activations fit as well as before.
+  device.host_bytes_per_s = 1e15;
+  const auto offloading = AllWays(config, device, 16, true);
+  REQUIRE(offloading.size() > 100);
+  const double fewer = 0.9 * half;
+  const auto fit_fewer = std::ranges::count_if(
+      offloading, [&](const SinkOption& way) { return half - way.free_bytes <= fewer; });
+  CHECK(fit_fewer > 5);
+  device.memory_bytes = fewer / 0.94;
+  CHECK(static_cast<std::ptrdiff_t>(AllWays(config, device, 16, true).size()) >= fit_fewer);
 }
 
 }  // namespace troupe

@@ -8,7 +8,10 @@
 #include "configs/loader.hpp"
 #include "plan/cost/device_file.hpp"
 #include "plan/cost/job_cost.hpp"
+#include "plan/memory.hpp"
+#include "plan/process_plan.hpp"
 #include "plan/search/planner.hpp"
+#include "plan/search/search_job.hpp"
 #include "tests/plan/random_job.hpp"
 #include "tests/plan/small_config.hpp"
 
@@ -123,18 +126,103 @@ TEST_CASE("fewer devices that are about as fast are found, and twins are left ou
   CHECK(fewest <= kClearlyFewer * plans.best.front().job.ranks);
 }
 
+namespace {
+
+/// The memory of the rank that needs most, as `troupe check` estimates it.
+double NeededBy(const JobPlan& plan) {
+  std::size_t most = 0;
+  for (const auto& [rank, bytes] :
+       RankNeeds(StageNeeds(plan, ProcessPlan(plan.config().cluster)))) {
+    most = std::max(most, bytes);
+  }
+  return static_cast<double>(most);
+}
+
+/// Gives the device a part of the memory that the fastest job needs, and a link to the host that hides
+/// copies.
+void MakeMemoryShort(const Config& config, const SearchLimits& limits, std::mt19937& random,
+                     DeviceModel& device) {
+  const auto fastest = SearchSpace(config, device, limits).Best(1.0);
+  if (fastest.empty()) return;
+  device.memory_bytes = PlanOf(config, fastest.front(), device).bytes *
+                        (0.3 + 0.1 * static_cast<double>(random() % 8));
+  device.host_bytes_per_s = 1e12;
+}
+
+/// Expects the plans of other windows and recomputation of encoders to be no faster, or not to fit.
+void ExpectBestOfNeighbours(const Config& config, const Plan& best, const DeviceModel& device) {
+  int fit = 0;
+  for (const std::int64_t window : HalvesOf(best.job.sink.microbatches)) {
+    for (const Recompute& recompute : RecomputeLevels()) {
+      PlannedJob other = best.job;
+      other.sink.window = window == other.sink.microbatches ? 0 : window;
+      for (EncoderPoint& point : other.encoders) point.recompute = recompute;
+      const Plan plan = PlanOf(config, other, device);
+      if (plan.bytes > 0.94 * device.memory_bytes) continue;
+      ++fit;
+      INFO("window " << window << " " << plan.bytes << " bytes");
+      CHECK(plan.cost.step_s >= best.cost.step_s * (1.0 - 1e-3));
+    }
+  }
+  CHECK(fit > 1);
+}
+
+}  // namespace
+
+TEST_CASE("a shorter window is chosen where memory is short, and no other is better", "[plan]") {
+  const Config config = LoadConfig("configs/vlm_7b.toml").config;
+  const DeviceModel device = ReadDevice("h100-80g", config.run);
+  const Plans plans = BestPlans(SearchSpace(config, device, {.ranks = 2}), config, device, 3);
+  REQUIRE(!plans.best.empty());
+  const Plan& best = plans.best.front();
+  REQUIRE(best.job.sink.window != 0);
+  CHECK(best.config.schedule.window == best.job.sink.window);
+  CHECK(best.bytes <= device.memory_bytes);
+  ExpectBestOfNeighbours(config, best, device);
+
+  // As it was for windows of a step alone: the encoder has to compute again, or does not fit.
+  PlannedJob whole = best.job;
+  whole.sink.window = 0;
+  CHECK(PlanOf(config, whole, device).bytes > device.memory_bytes);
+  whole.encoders.front().recompute = {LayerPart::kLayer};
+  CHECK(PlanOf(config, whole, device).cost.step_s > best.cost.step_s);
+}
+
+TEST_CASE("with enough memory encoders run for a step at once", "[plan]") {
+  const Config config = LoadConfig("configs/vlm_7b.toml").config;
+  DeviceModel device = ReadDevice("h100-80g", config.run);
+  device.memory_bytes = 1e12;
+  for (const PlannedJob& job : SearchSpace(config, device, {.ranks = 8}).Best(1.5)) {
+    CHECK(job.sink.window == 0);
+    CHECK(!job.sink.offloads);
+  }
+}
+
+TEST_CASE("windows are halves of halves", "[plan]") {
+  CHECK(HalvesOf(1) == std::vector<std::int64_t>{1});
+  CHECK(HalvesOf(7) == std::vector<std::int64_t>{7, 1});
+  CHECK(HalvesOf(32) == std::vector<std::int64_t>{32, 16, 8, 4, 2, 1});
+  CHECK(HalvesOf(90) == std::vector<std::int64_t>{90, 45, 18, 9, 3, 1});
+}
+
 TEST_CASE("a thousand random plans are configurations that troupe check accepts", "[plan]") {
   std::mt19937 random(19);
   int plans = 0;
+  int windows = 0;
+  int offloads = 0;
   for (int draw = 0; plans < 1000; ++draw) {
-    REQUIRE(draw < 400);
+    REQUIRE(draw < 600);
     const auto [path, overrides] = RandomJob(random, draw);
     const Config config = LoadConfig(path, overrides).config;
     DeviceModel device = DeviceOfFlops(1e9);
     device.topology.devices_per_node = 8;
-    const SearchSpace space(config, device, {.ranks = static_cast<int>(1 + random() % 24)});
+    const SearchLimits limits = {.ranks = static_cast<int>(1 + random() % 24)};
+    if (draw % 2 == 0) MakeMemoryShort(config, limits, random, device);
+    const SearchSpace space(config, device, limits);
     auto jobs = space.Best(3.0);
     std::ranges::shuffle(jobs, random);
+    // Few have windows.
+    std::ranges::stable_partition(jobs, [](const PlannedJob& job) { return job.sink.window != 0; });
     for (std::size_t i = 0; i < std::min<std::size_t>(jobs.size(), 8); ++i, ++plans) {
       const auto settings = SettingsOf(config, jobs[i]);
       std::vector<std::string> all = overrides;
@@ -143,7 +231,11 @@ TEST_CASE("a thousand random plans are configurations that troupe check accepts"
       try {
         const Config loaded = LoadConfig(path, all).config;
         CHECK(loaded == Applied(config, jobs[i]));
-        JobPlan plan(loaded);
+        const JobPlan plan(loaded);
+        windows += jobs[i].sink.window != 0 ? 1 : 0;
+        offloads += jobs[i].sink.offloads ? 1 : 0;
+        if (jobs[i].sink.window == 0 && !jobs[i].sink.offloads) continue;
+        CHECK(PlanOf(config, jobs[i], device).bytes == NeededBy(plan));
       } catch (const std::exception& error) {
         std::string text;
         for (const std::string& setting : settings) text += setting + "\n";
@@ -151,6 +243,8 @@ TEST_CASE("a thousand random plans are configurations that troupe check accepts"
       }
     }
   }
+  CHECK(windows >= 20);
+  CHECK(offloads >= 20);
 }
 
 }  // namespace troupe
