@@ -1,25 +1,18 @@
 // `troupe plan`: which layout, which placement, how fast.
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <chrono>
 #include <cstdio>
-#include <filesystem>
-#include <fstream>
-#include <functional>
-#include <map>
 #include <memory>
-#include <stdexcept>
 
 #include "app/run_directory.hpp"
 #include "cli/commands.hpp"
+#include "cli/plan_files.hpp"
 #include "cli/plan_inputs.hpp"
 #include "cli/plan_report.hpp"
+#include "cli/plan_search.hpp"
 #include "cli/profile/run_scale.hpp"
 #include "cluster/variables.hpp"
 #include "configs/loader.hpp"
-#include "configs/toml_value.hpp"
-#include "files/file_error.hpp"
-#include "files/output_file.hpp"
 #include "layout/text.hpp"
 #include "plan/cost/device_file.hpp"
 #include "plan/search/nearest.hpp"
@@ -27,8 +20,6 @@
 
 namespace troupe {
 namespace {
-
-constexpr int kMostPlans = 64;
 
 struct PlanArguments {
   ConfigArguments config;
@@ -44,120 +35,16 @@ struct PlanArguments {
   bool replan = false;
 };
 
-/// The settings of a plan over the configuration, and those of the command line below them, by key.
-std::map<std::string, std::string> ValuesOf(const Plan& plan, const LoadedConfig& loaded) {
-  std::map<std::string, std::string> values;
-  for (const auto& [key, origin] : loaded.origins) {
-    if (origin.place.argument) values[key] = origin.value;
-  }
-  for (const std::string& setting : SettingsOf(loaded.config, plan.job)) {
-    const auto equals = setting.find('=');
-    values[setting.substr(0, equals)] = setting.substr(equals + 1);
-  }
-  return values;
-}
-
 /// Says that nothing fits, and what would.
 int NothingFits(const PlanArguments& arguments, const Config& config, int gpus) {
   const auto device_of = [&](const std::string& name, const Config& of) {
     return DeviceInNodes(name, of, gpus, arguments.nodes);
   };
   const double bytes = NamedDevice(arguments.device, config).memory_bytes;
-  std::fprintf(stderr, "%s: no layout of %s fits on %s of %.0f GB\n", arguments.config.path.c_str(),
-               config.Sink().name.c_str(), Counted(gpus, "device").c_str(), bytes * 1e-9);
+  std::fputs(NothingFitsText(arguments.config.path, config, gpus, bytes).c_str(), stderr);
   const auto changes = NearestChanges(config, gpus, {arguments.device, KnownDevices(), device_of});
   std::fputs(TextOf(changes).c_str(), stderr);
   return kExitFailed;
-}
-
-/// How a file of a plan begins.
-const std::string kFirstWords = "# Made by troupe plan: ";
-
-bool IsOfPlan(const std::string& path) {
-  std::ifstream file(path);
-  std::string begin(kFirstWords.size(), ' ');
-  return file.read(begin.data(), static_cast<std::streamsize>(begin.size())) &&
-         begin == kFirstWords;
-}
-
-/// Refuses to replace what is not a file of a plan, such as the configuration itself.
-void RefuseOtherFile(const std::string& path) {
-  if (!std::filesystem::exists(path) || IsOfPlan(path)) return;
-  throw LaunchError("--out: " + path + " is there and was not made by troupe plan");
-}
-
-/// The plan as a file that extends the configuration.
-std::string FileOf(const Plan& plan, const LoadedConfig& loaded, const std::string& extends,
-                   const std::string& device) {
-  std::string text = kFirstWords + Formatted("%.1f", plan.cost.step_s * 1e3) +
-                     " ms per step by the cost model, on " + Counted(plan.job.ranks, "device") +
-                     " of " + device + "\nschema = 1\nextends = [" + Quoted(extends) + "]\n\n";
-  const auto values = ValuesOf(plan, loaded);
-  for (const auto& [key, value] : values) {
-    if (!key.starts_with("edges.")) text += key + " = " + value + "\n";
-  }
-  for (const EdgeConfig& edge : loaded.config.edges) {
-    const std::string prefix = "edges." + edge.from + "." + edge.to + ".";
-    std::string lines;
-    for (const auto& [key, value] : values) {
-      if (key == prefix + "from" || key == prefix + "to") continue;
-      if (key.starts_with(prefix)) lines += key.substr(prefix.size()) + " = " + value + "\n";
-    }
-    if (lines.empty()) continue;
-    text += "\n[[edges]]\nfrom = " + Quoted(edge.from) + "\nto = " + Quoted(edge.to) + "\n" + lines;
-  }
-  return text;
-}
-
-/// Removes the files of an earlier run from a number on, but not the one that the plans extend. Returns how
-/// many there were.
-int RemoveFrom(int number, const std::function<std::filesystem::path(int)>& path_of,
-               const std::string& extended) {
-  int removed = 0;
-  std::error_code error;
-  for (; number <= kMostPlans; ++number) {
-    const std::filesystem::path path = path_of(number);
-    if (!IsOfPlan(path.string()) || std::filesystem::equivalent(path, extended, error)) continue;
-    removed += std::filesystem::remove(path, error) ? 1 : 0;
-  }
-  return removed;
-}
-
-void WriteFiles(const PlanArguments& arguments, const LoadedConfig& loaded,
-                const std::vector<Plan>& plans) {
-  namespace fs = std::filesystem;
-  std::error_code error;
-  fs::create_directories(arguments.out, error);
-  if (error) throw FileError(arguments.out, "create", error.value());
-  const fs::path folder = fs::canonical(arguments.out);  // ".." leads from where a link leads to
-  const std::string extends =
-      fs::relative(fs::canonical(arguments.config.path), folder).generic_string();
-  const auto path_of = [&folder](int number) {
-    return folder / ("plan" + std::to_string(number) + ".toml");
-  };
-  for (std::size_t i = 1; i <= plans.size(); ++i) {
-    const fs::path path = path_of(static_cast<int>(i));
-    RefuseOtherFile(path.string());
-    if (fs::equivalent(path, arguments.config.path, error)) {
-      throw LaunchError("--out: would replace " + arguments.config.path +
-                        ", which the plans extend; expected another folder");
-    }
-  }
-  int number = 0;
-  for (const Plan& plan : plans) {
-    const fs::path path = path_of(++number);
-    WriteInPlace(path.string(), FileOf(plan, loaded, extends, arguments.device));
-    if (LoadConfig(path.string()).config != plan.config) {
-      throw std::logic_error(path.string() + ": loads as another configuration than was planned");
-    }
-  }
-  const int removed = RemoveFrom(number + 1, path_of, arguments.config.path);
-  std::printf(
-      "wrote %s to %s%s\n",
-      plans.size() == 1 ? "plan1.toml"
-                        : ("plan1.toml to plan" + std::to_string(number) + ".toml").c_str(),
-      arguments.out.c_str(),
-      removed > 0 ? (", removed " + Counted(removed, "file") + " of more plans").c_str() : "");
 }
 
 /// Throws if plan `number` of the table, which `flag` asks for, is not there.
@@ -176,27 +63,6 @@ std::string ExplanationFor(const PlanArguments& arguments, const std::vector<Pla
   auto against = static_cast<std::size_t>(arguments.against);
   if (against == 0) against = number > 1 ? 1 : std::min<std::size_t>(plans.size(), 2);
   return ExplanationOf(plans, number, against == number ? 0 : against);
-}
-
-/// Returns a report of simulations that go on for long.
-PlanProgress LongProgress(std::chrono::steady_clock::time_point begin) {
-  return [next = begin + std::chrono::seconds(3)](std::size_t number, std::size_t all) mutable {
-    const auto now = std::chrono::steady_clock::now();
-    if (now < next) return;
-    next = now + std::chrono::seconds(3);
-    std::fprintf(stderr, "simulates plan %zu of %zu\n", number + 1, all);
-  };
-}
-
-/// Says what else the numbers of a device rest on.
-void PrintOrigin(const Config& config, const DeviceModel& device, int gpus,
-                 const Workload& workload) {
-  const bool stated = config.cluster.topology != TopologyConfig{};
-  std::printf(
-      "%s of %s: %s%s\nglobal batch %lld, %s", Counted(gpus, "device").c_str(), device.name.c_str(),
-      device.source.c_str(), stated ? "; but links as [cluster.topology] states" : "",
-      static_cast<long long>(config.global_batch()), WorkloadText(workload, config).c_str());
-  std::printf("%s", UnprofiledText(config, device).c_str());
 }
 
 /// Says what a run gains by going on with the best plan.
@@ -235,16 +101,12 @@ int MakePlan(PlanArguments arguments) {
   DeviceModel device = DeviceInNodes(arguments.device, config, gpus, arguments.nodes);
   if (!arguments.from.empty()) TakeRates(arguments.from, device);
   const Workload workload = WorkloadFrom(arguments.samples, config);
-  const auto begin = std::chrono::steady_clock::now();
-  const SearchSpace space(config, device, {.ranks = gpus, .average = AverageWork(workload)});
   const auto top = static_cast<std::size_t>(arguments.top);
-  const Plans plans = BestPlans(space, config, device, top, LongProgress(begin), workload);
-  const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
+  const auto [plans, how] = SearchPlans(config, device, gpus, top, workload);
   if (plans.best.empty()) return NothingFits(arguments, config, gpus);
   const std::string explanation = ExplanationFor(arguments, plans.best);
-  std::fprintf(stderr, "%zu ways to run %s, %zu of them priced in full, searched in %.2f s\n",
-               space.num_ways(), config.Sink().name.c_str(), space.num_priced(), took.count());
-  PrintOrigin(config, device, gpus, workload);
+  std::fputs(how.c_str(), stderr);
+  std::fputs(OriginText(config, device, gpus, workload).c_str(), stdout);
   const std::optional<Plan> now = NowOf(config, device, workload);
   std::printf("\n%s%s%s", TableOf(plans.best, now).c_str(), NotesOn(plans, top).c_str(),
               explanation.c_str());
@@ -255,7 +117,9 @@ int MakePlan(PlanArguments arguments) {
   if (!workload.empty()) {
     std::printf("%s", OrderText(plans.best.front(), device, workload).c_str());
   }
-  if (!arguments.out.empty()) WriteFiles(arguments, loaded, plans.best);
+  if (!arguments.out.empty()) {
+    WritePlans(arguments.out, {arguments.config.path, loaded, arguments.device}, plans.best);
+  }
   if (arguments.replan && now) PrintReplan(arguments, plans, *now);
   return kExitDone;
 }

@@ -60,12 +60,15 @@ Workload WorkloadFrom(const SamplesFrom& from, const Config& config) {
       throw LaunchError(std::string("--samples: ") + error.what());
     }
   }
-  Workload workload;
-  if (!from.data) return workload;
+  return from.data ? StepsOfData(config, 0, kSteps) : Workload();
+}
+
+Workload StepsOfData(const Config& config, int first, int steps) {
   Config drawn = config;
   drawn.data.order = DataOrder::kRandom;  // each plan has its own order
   const LlavaSource source(drawn);
-  for (int step = 0; step < kSteps; ++step) {
+  Workload workload;
+  for (int step = first; step < first + steps; ++step) {
     workload.push_back(source.PlacedShapesOf({.number = step,
                                               .step = step,
                                               .microbatches = config.schedule.microbatches,
@@ -143,6 +146,15 @@ std::string OrderText(const Plan& plan, const DeviceModel& device, const Workloa
   const double own_s = plan.cost.step_s;
   return std::string("plan 1 with data.order = ") + (balanced ? "\"random\"" : "\"balanced\"") +
          Formatted(": %.1f ms, %+.1f%%\n", other_s * 1e3, 100.0 * (other_s / own_s - 1.0));
+}
+
+std::string OriginText(const Config& config, const DeviceModel& device, int gpus,
+                       const Workload& workload) {
+  const bool stated = config.cluster.topology != TopologyConfig{};
+  return Counted(gpus, "device") + " of " + device.name + ": " + device.source +
+         (stated ? "; but links as [cluster.topology] states" : "") + "\nglobal batch " +
+         std::to_string(config.global_batch()) + ", " + WorkloadText(workload, config) +
+         UnprofiledText(config, device);
 }
 
 std::optional<Plan> NowOf(const Config& config, const DeviceModel& device,

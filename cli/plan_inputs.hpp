@@ -28,6 +28,9 @@ struct SamplesFrom {
 /// LaunchError for a fault of the list.
 Workload WorkloadFrom(const SamplesFrom& from, const Config& config);
 
+/// Returns the samples of `steps` steps from step `first` on that data.train has. Throws DataError.
+Workload StepsOfData(const Config& config, int first, int steps);
+
 /// "5.2 of 8 full samples ..."
 std::string WorkloadText(const Workload& workload, const Config& config);
 
@@ -35,6 +38,11 @@ std::string WorkloadText(const Workload& workload, const Config& config);
 /// more than kMostExtrapolated, or that it does not have.
 std::string UnprofiledText(const Config& config, const DeviceModel& device);
 inline constexpr double kMostExtrapolated = 4.0;
+
+/// Returns what a plan on `gpus` of these devices rests on: where their numbers are from, the samples of a
+/// step, and UnprofiledText.
+std::string OriginText(const Config& config, const DeviceModel& device, int gpus,
+                       const Workload& workload);
 
 /// Returns what data.order = "balanced" saves in a plan.
 std::string OrderText(const Plan& plan, const DeviceModel& device, const Workload& workload);

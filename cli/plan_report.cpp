@@ -30,22 +30,35 @@ std::string ScheduleText(const ScheduleConfig& schedule) {
                                                      : kind;
 }
 
-std::string MsText(double seconds) {
-  return Formatted(seconds < 0.01 ? "%.3f" : "%.1f", seconds * 1e3);
-}
-
 std::string BatchText(const ScheduleConfig& schedule) {
   return std::to_string(schedule.microbatches) + " x " + std::to_string(schedule.micro_batch_size);
 }
 
 }  // namespace
 
+std::string MsText(double seconds) {
+  return Formatted(seconds < 0.01 ? "%.3f" : "%.1f", seconds * 1e3);
+}
+
+std::vector<std::string> LayoutColumns(const Config& config) {
+  std::vector<std::string> columns;
+  for (const ModuleConfig& module : config.modules) columns.push_back(module.name);
+  columns.insert(columns.end(), {"schedule", "batch"});
+  return columns;
+}
+
+std::vector<std::string> LayoutCells(const Config& config) {
+  std::vector<std::string> cells;
+  for (const ModuleConfig& module : config.modules) cells.push_back(LayoutText(config, module));
+  cells.push_back(ScheduleText(config.schedule));
+  cells.push_back(BatchText(config.schedule));
+  return cells;
+}
+
 std::string TableOf(const std::vector<Plan>& plans, const std::optional<Plan>& now) {
   Table table{{"#", "step ms", "samples/s", "GPUs", "MFU", "GB", "bubble", "sending"}, {}};
-  for (const ModuleConfig& module : plans.front().config.modules) {
-    table.columns.push_back(module.name);
-  }
-  for (const char* more : {"schedule", "batch"}) table.columns.emplace_back(more);
+  const auto layouts = LayoutColumns(plans.front().config);
+  table.columns.insert(table.columns.end(), layouts.begin(), layouts.end());
   const auto add = [&](const std::string& number, const Plan& plan) {
     const auto batch = static_cast<double>(plan.config.global_batch());
     std::vector<Cell> row = {number,
@@ -56,11 +69,7 @@ std::string TableOf(const std::vector<Plan>& plans, const std::optional<Plan>& n
                              Cell::Number(Formatted("%.1f", plan.bytes * 1e-9)),
                              Cell::Number(Percent(plan.bubble)),
                              Cell::Number(Percent(plan.sending))};
-    for (const ModuleConfig& module : plan.config.modules) {
-      row.emplace_back(LayoutText(plan.config, module));
-    }
-    row.emplace_back(ScheduleText(plan.config.schedule));
-    row.emplace_back(BatchText(plan.config.schedule));
+    for (const std::string& cell : LayoutCells(plan.config)) row.emplace_back(cell);
     table.rows.push_back(std::move(row));
   };
   int number = 0;
@@ -127,6 +136,11 @@ std::string NotesOn(const Plans& plans, std::size_t asked) {
     text += "\n";
   }
   return text.empty() ? text : "\n" + text;
+}
+
+std::string NothingFitsText(const std::string& path, const Config& config, int gpus, double bytes) {
+  return path + ": no layout of " + config.Sink().name + " fits on " + Counted(gpus, "device") +
+         Formatted(" of %.0f GB\n", bytes * 1e-9);
 }
 
 std::string TextOf(const std::vector<NearestChange>& changes) {

@@ -11,6 +11,14 @@
 
 namespace troupe {
 
+/// "35.1"; "0.351" for steps of less than 10 ms.
+std::string MsText(double seconds);
+
+/// The last columns of a table of plans: each module, the schedule and the batch.
+std::vector<std::string> LayoutColumns(const Config& config);
+/// What stands in them: the layout of each module, the kind, and microbatches x samples.
+std::vector<std::string> LayoutCells(const Config& config);
+
 /// Returns a line for each plan, and one for the configuration as it stands, if it can run.
 std::string TableOf(const std::vector<Plan>& plans, const std::optional<Plan>& now);
 
@@ -21,6 +29,9 @@ std::string ExplanationOf(const std::vector<Plan>& plans, std::size_t number, st
 /// Returns what else there is to know of plans, of which `asked` were asked for: that fewer devices are
 /// about as fast, and why there are no more plans.
 std::string NotesOn(const Plans& plans, std::size_t asked);
+
+/// "model.toml: no layout of language fits on 8 devices of 80 GB\n"
+std::string NothingFitsText(const std::string& path, const Config& config, int gpus, double bytes);
 
 /// Returns what would make a job fit that does not.
 std::string TextOf(const std::vector<NearestChange>& changes);

@@ -1,4 +1,6 @@
 // `troupe profile`: times the passes of a configuration's modules on the devices here.
+#include "cli/profile/profile.hpp"
+
 #include <CLI/CLI.hpp>
 #include <chrono>
 #include <cstdio>
@@ -8,7 +10,6 @@
 
 #include "app/version.hpp"
 #include "cli/commands.hpp"
-#include "cli/profile/fitted_device.hpp"
 #include "configs/loader.hpp"
 #include "files/output_file.hpp"
 #include "files/text_file.hpp"
@@ -87,23 +88,33 @@ void PrintFit(const DeviceModel& device) {
   std::printf("%s", ToText(table).c_str());
 }
 
-int Profile(const ProfileArguments& arguments) {
-  const LoadedConfig loaded = LoadConfig(arguments.config.path, arguments.config.overrides);
-  const auto begin = std::chrono::steady_clock::now();
-  const auto probes = ProbesOf(loaded.config);
-  RefuseWhatCannotBeWritten(arguments.out);
-  std::fprintf(stderr, "%zu probes, about %d s\n", probes.size(), arguments.seconds);
-  FittedDevice fitted = FitDevice(RunProbes(probes, arguments.seconds));
+}  // namespace
+
+FittedDevice ProfiledHere(const Config& config, int seconds) {
+  const auto probes = ProbesOf(config);
+  std::fprintf(stderr, "%zu probes, about %d s\n", probes.size(), seconds);
+  FittedDevice fitted = FitDevice(RunProbes(probes, seconds));
   DeviceModel& device = fitted.device;
   const int cores = UsableCores();
   device.source = "measured on " + ProcessorName() + ", " + Counted(cores, "core") + ", " + Today();
   device.topology.devices_per_node = std::max(cores, 1);
   device.memory_bytes = static_cast<double>(sysconf(_SC_PHYS_PAGES)) *
                         static_cast<double>(sysconf(_SC_PAGE_SIZE)) / std::max(cores, 1);
+  return fitted;
+}
+
+namespace {
+
+int Profile(const ProfileArguments& arguments) {
+  const LoadedConfig loaded = LoadConfig(arguments.config.path, arguments.config.overrides);
+  const auto begin = std::chrono::steady_clock::now();
+  RefuseWhatCannotBeWritten(arguments.out);
+  FittedDevice fitted = ProfiledHere(loaded.config, arguments.seconds);
+  const DeviceModel& device = fitted.device;
   ProfileFacts facts{loaded.config.run.precision,
                      {{"configuration", loaded.config.run.name},
                       {"processor", ProcessorName()},
-                      {"cores", std::to_string(cores)},
+                      {"cores", std::to_string(UsableCores())},
                       {"date", Today()},
                       {"program", VersionText()}},
                      std::move(fitted.passes)};

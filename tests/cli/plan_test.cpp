@@ -62,6 +62,18 @@ TEST_CASE("files of plans have what --set said, and replace no other file", "[cl
   CHECK_THAT(other.err, Contains("is there and was not made by troupe plan"));
 }
 
+TEST_CASE("files of plans have the plan's ranks and layouts, not those of --set", "[cli]") {
+  const ScratchFolder folder;
+  const std::string out = folder / "plans";
+  const Outcome planned =
+      RunTroupe({"plan", kPlanned, "--gpus", "2", "--device", "h100-80g", "--top", "64", "--out",
+                 out, "--set", "modules.vision.ranks=4-5", "--set", "modules.vision.layout={}",
+                 "--set", "modules.vision.layout.dp=2"});
+  INFO(planned.out << planned.err);
+  CHECK(planned.exit_code == 0);
+  CHECK_THAT(planned.out, Contains("in language"));
+}
+
 TEST_CASE("plan explains the best plan next to the second one, or alone", "[cli]") {
   const auto explained = [](const std::string& top, const std::vector<std::string>& more) {
     std::vector<std::string> arguments = {"plan",     kPlanned,    "--gpus", "8",     "--device",
