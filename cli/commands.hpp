@@ -46,6 +46,7 @@ void AddVerify(CLI::App& app, Command& command);
 void AddTrace(CLI::App& app, Command& command);
 void AddSchedule(CLI::App& app, Command& command);
 void AddBench(CLI::App& app, Command& command);
+void AddBenchLayouts(CLI::App& bench, Command& command);
 void AddPlan(CLI::App& app, Command& command);
 void AddProfile(CLI::App& app, Command& command);
 void AddData(CLI::App& app, Command& command);

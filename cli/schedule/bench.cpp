@@ -243,6 +243,7 @@ void AddBench(CLI::App& app, Command& command) {
       ->excludes(in_virtual_time);
   verb->add_option("--json", arguments->json, "also write every sample to this file");
   SetCommand(*verb, command, [arguments] { return Bench(*arguments); });
+  AddBenchLayouts(*bench, command);
 }
 
 }  // namespace troupe

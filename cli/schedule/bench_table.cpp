@@ -50,23 +50,13 @@ int DevicesInPath(const JobPlan& plan) {
 double GainOver(double base, double step) { return base == step ? 0.0 : 1.0 - step / base; }
 
 std::string StepText(const BenchEntry& entry) {
-  if (entry.step_ms.empty()) return Formatted("%.2f", entry.simulated.step_ms);
-  const Interval95 step = MedianOf(entry.step_ms);
-  const std::string median = Formatted("%.2f", step.median);
-  if (!step.bounds) return median;
-  return median + " [" + Formatted("%.2f", step.bounds->low) + ", " +
-         Formatted("%.2f", step.bounds->high) + "]";
+  return entry.step_ms.empty() ? Formatted("%.2f", entry.simulated.step_ms)
+                               : MedianText(entry.step_ms);
 }
 
 std::string BubbleText(const BenchEntry& entry) {
   const auto ideal = IdealBubble(entry.candidate);
   return Percent(entry.bubble()) + " / " + (ideal ? Percent(*ideal) : "-");
-}
-
-std::string RateText(const BenchEntry& entry) {
-  const double rate = entry.samples_per_second();
-  if (rate == 0.0) return "-";
-  return Formatted(rate < 100.0 ? "%.2f" : "%.0f", rate);
 }
 
 std::string VirtualText(const BenchEntry& entry) {
@@ -95,6 +85,27 @@ Interval95 MedianOf(std::vector<double> samples) {
   const double middle = (samples[(n - 1) / 2] + samples[n / 2]) / 2.0;
   if (static_cast<int>(n) < kFewestForInterval) return {middle, std::nullopt};
   return {middle, Interval95::Bounds{samples[skip], samples[n - 1 - skip]}};
+}
+
+std::string MedianText(const std::vector<double>& samples) {
+  const Interval95 interval = MedianOf(samples);
+  const std::string median = Formatted("%.2f", interval.median);
+  if (!interval.bounds) return median;
+  return median + " [" + Formatted("%.2f", interval.bounds->low) + ", " +
+         Formatted("%.2f", interval.bounds->high) + "]";
+}
+
+Difference DifferenceOf(const std::vector<double>& a, const std::vector<double>& b) {
+  const Interval95 own = MedianOf(a);
+  const Interval95 its = MedianOf(b);
+  if (!own.bounds || !its.bounds) return Difference::kUnknown;
+  const bool overlap = own.bounds->low <= its.bounds->high && its.bounds->low <= own.bounds->high;
+  return overlap ? Difference::kNoise : Difference::kClear;
+}
+
+std::string RateText(double per_second) {
+  if (per_second == 0.0) return "-";
+  return Formatted(per_second < 100.0 ? "%.2f" : "%.0f", per_second);
 }
 
 std::optional<double> IdealBubble(const Candidate& candidate) {
@@ -161,13 +172,11 @@ std::string VerdictText(const BenchEntry& entry, const BenchEntry& baseline) {
   if (std::abs(gain) < 0.0005) return "as fast as " + other;
   std::string caution;
   if (!entry.step_ms.empty() && !baseline.step_ms.empty()) {
-    const Interval95 own = MedianOf(entry.step_ms);
-    const Interval95 its = MedianOf(baseline.step_ms);
-    if (!own.bounds || !its.bounds) {
-      caution = " (which may be noise)";
-    } else if (own.bounds->low <= its.bounds->high && its.bounds->low <= own.bounds->high) {
+    const Difference difference = DifferenceOf(entry.step_ms, baseline.step_ms);
+    if (difference == Difference::kNoise) {
       return "no difference from " + other + " beyond the noise";
     }
+    if (difference == Difference::kUnknown) caution = " (which may be noise)";
   }
   const std::string text =
       Percent(std::abs(gain)) + (gain > 0 ? " faster than " : " slower than ") + other + caution;
@@ -199,7 +208,7 @@ std::string TextOf(const std::vector<BenchEntry>& entries) {
     if (!same) baseline = &entry;
     auto& row = rows.emplace_back();
     row = {entry.candidate.kind, std::to_string(microbatches),
-           StepText(entry),      RateText(entry),
+           StepText(entry),      RateText(entry.samples_per_second()),
            BubbleText(entry),    FirstOf(entry.simulated.peak_activations, 12, " ..")};
     if (measured) row.push_back(Formatted("%+.1f%%", 100.0 * MedianOf(entry.errors).median));
     if (virtually) row.push_back(VirtualText(entry));

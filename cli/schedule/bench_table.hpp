@@ -30,6 +30,20 @@ inline constexpr int kFewestForInterval = 6;
 /// samples the interval spans all of them. Throws std::invalid_argument if there are none.
 Interval95 MedianOf(std::vector<double> samples);
 
+/// "35.12 [34.90, 36.01]"; without the interval if there are too few samples.
+std::string MedianText(const std::vector<double>& samples);
+
+/// Whether the medians of two lists of samples differ.
+enum class Difference {
+  kClear,
+  kNoise,   ///< their intervals overlap
+  kUnknown  ///< there are too few samples for intervals
+};
+Difference DifferenceOf(const std::vector<double>& a, const std::vector<double>& b);
+
+/// "35.12", "183"; "-" for 0.
+std::string RateText(double per_second);
+
 /// Idle share of a step by the textbook formula, for a chain of `devices` equally slow ones:
 /// (p-1)/m of the work for 1f1b and gpipe, a third of it for zb-h1, divided by the chunks for
 /// interleaved. Nothing for a schedule from a file.

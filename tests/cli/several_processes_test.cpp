@@ -30,7 +30,7 @@ void CheckVerified(const Layouts& layout, int processes) {
   CHECK(outcome.out.find("equals the unsharded reference") != std::string::npos);
 }
 
-const std::vector<Layouts> kLayouts = {
+const std::vector<Layouts> kProvedLayouts = {
     {"configs/shapes.toml", {}},
     {"configs/shapes_colocated.toml", {}},
     {"configs/shapes_mixed.toml", {}},
@@ -57,13 +57,13 @@ const std::vector<Layouts> kLayouts = {
 }  // namespace
 
 TEST_CASE("layouts are proved in two and in four processes", "[cli]") {
-  CheckVerified(kLayouts[0], 2);
-  CheckVerified(kLayouts[1], 4);
-  CheckVerified(kLayouts[2], 4);
+  CheckVerified(kProvedLayouts[0], 2);
+  CheckVerified(kProvedLayouts[1], 4);
+  CheckVerified(kProvedLayouts[2], 4);
 }
 
 TEST_CASE("twelve layouts are proved in two, four and eight processes", "[cli][.][slow]") {
-  for (const Layouts& layout : kLayouts) {
+  for (const Layouts& layout : kProvedLayouts) {
     for (const int processes : {2, 4}) CheckVerified(layout, processes);
     const bool has_8_ranks = std::string(layout.config).find("inline") == std::string::npos;
     if (has_8_ranks) CheckVerified(layout, 8);
