@@ -80,8 +80,8 @@ std::string InOneLine(const std::exception& error) {
   return Listed(Split(error.what(), '\n'), "; ");
 }
 
-LayoutEntry EntryOf(const std::string& name, const Plan& plan) {
-  LayoutEntry entry{name, plan};
+LayoutEntry EntryOf(std::size_t number, const Plan& plan) {
+  LayoutEntry entry{number, plan};
   try {
     entry.job = std::make_shared<const JobPlan>(OfOneProcess(plan.config));
     entry.estimated_bytes = EstimatedBytes(*entry.job);
@@ -122,7 +122,7 @@ void RunLayouts(const std::shared_ptr<InputSource>& source, int reps,
     for (LayoutEntry& entry : entries) {
       if (!entry.failure.empty()) continue;
       if (turn == 0) {
-        std::fprintf(stderr, "%s: %s\n", entry.name.c_str(),
+        std::fprintf(stderr, "%s: %s\n", NumberOf(entry).c_str(),
                      Listed(LayoutCells(entry.plan.config)).c_str());
       }
       RunLayout({source, /*watch_memory=*/turn == 0}, entry);
@@ -168,9 +168,9 @@ nlohmann::json JsonOfRuns(const std::vector<LayoutEntry>& entries, const Config&
 std::vector<LayoutEntry> EntriesOf(const Plans& plans, const std::optional<Plan>& now) {
   std::vector<LayoutEntry> entries;
   for (const Plan& plan : plans.best) {
-    entries.push_back(EntryOf(std::to_string(entries.size() + 1), plan));
+    entries.push_back(EntryOf(entries.size() + 1, plan));
   }
-  if (now) entries.push_back(EntryOf(kNowName, *now));
+  if (now) entries.push_back(EntryOf(0, *now));
   return entries;
 }
 
@@ -257,7 +257,8 @@ void AddBenchLayouts(CLI::App& bench, Command& command) {
                    "median needs at least 6")
       ->check(CLI::Range(1, 1000))
       ->needs(measure);
-  verb->add_option("--json", arguments->json, "also write every sample to this file")
+  verb->add_option("--json", arguments->json,
+                   "also write every sample to this file; plan 0 is CONFIG as it stands")
       ->type_name("FILE");
   verb->add_option("--out", arguments->out,
                    "write each plan as planN.toml, which extends CONFIG, into this folder")

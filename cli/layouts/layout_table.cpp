@@ -31,7 +31,7 @@ Entries Fastest(const std::vector<LayoutEntry>& entries) {
 }
 
 std::string NameOf(const LayoutEntry& entry) {
-  return entry.name == kNowName ? entry.name : "plan " + entry.name;
+  return entry.number == 0 ? NumberOf(entry) : "plan " + NumberOf(entry);
 }
 
 /// What the prediction got wrong: pairs that it had in the other order.
@@ -62,7 +62,7 @@ std::string OrderVerdict(Entries fastest) {
   std::ranges::stable_sort(fastest, {},
                            [](const LayoutEntry* entry) { return PredictedMs(*entry); });
   return "the prediction had another order: " +
-         Listed(fastest, ", ", [](const LayoutEntry* entry) { return entry->name; });
+         Listed(fastest, ", ", [](const LayoutEntry* entry) { return NumberOf(*entry); });
 }
 
 std::string MemoryText(const LayoutEntry& entry) {
@@ -70,6 +70,10 @@ std::string MemoryText(const LayoutEntry& entry) {
 }
 
 }  // namespace
+
+std::string NumberOf(const LayoutEntry& entry) {
+  return entry.number == 0 ? "now" : std::to_string(entry.number);
+}
 
 std::string MeasuredTableOf(const std::vector<LayoutEntry>& entries) {
   Table table{{"#", "step ms", "predicted", "samples/s", "ranks", "memory", "estimated"}, {}};
@@ -79,7 +83,7 @@ std::string MeasuredTableOf(const std::vector<LayoutEntry>& entries) {
     const Config& config = entry.plan.config;
     const double rate =
         Ran(entry) ? 1e3 * static_cast<double>(config.global_batch()) / Median(entry.step_ms) : 0.0;
-    std::vector<Cell> row = {entry.name,
+    std::vector<Cell> row = {NumberOf(entry),
                              Cell::Number(Ran(entry) ? MedianText(entry.step_ms) : "-"),
                              Cell::Number(MsText(entry.plan.cost.step_s)),
                              Cell::Number(RateText(rate)),
@@ -100,8 +104,7 @@ std::string VerdictOf(const std::vector<LayoutEntry>& entries) {
   const Entries fastest = Fastest(entries);
   if (fastest.size() < 2) return "";
   const LayoutEntry& first = *fastest.front();
-  const auto now = std::ranges::find(
-      fastest, kNowName, [](const LayoutEntry* entry) -> const auto& { return entry->name; });
+  const auto now = std::ranges::find(fastest, std::size_t{0}, &LayoutEntry::number);
   const LayoutEntry& other = now == fastest.end() || *now == &first ? *fastest[1] : **now;
   const double gain = 1.0 - Median(first.step_ms) / Median(other.step_ms);
   const Difference difference = DifferenceOf(first.step_ms, other.step_ms);
@@ -124,7 +127,7 @@ std::string FailuresText(const std::vector<LayoutEntry>& entries) {
 }
 
 nlohmann::json JsonOf(const LayoutEntry& entry, const Config& config) {
-  nlohmann::json json = {{"name", entry.name},
+  nlohmann::json json = {{"plan", entry.number},
                          {"ranks", entry.plan.job.ranks},
                          {"global_batch", entry.plan.config.global_batch()},
                          {"predicted_step_ms", PredictedMs(entry)},
@@ -132,7 +135,7 @@ nlohmann::json JsonOf(const LayoutEntry& entry, const Config& config) {
                          {"measured_step_ms", entry.step_ms},
                          {"measured_bytes", entry.memory_bytes},
                          {"settings", nlohmann::json::array()}};
-  if (entry.name != kNowName) json["settings"] = SettingsOf(config, entry.plan.job);
+  if (entry.number > 0) json["settings"] = SettingsOf(config, entry.plan.job);
   if (!entry.failure.empty()) json["failure"] = entry.failure;
   return json;
 }

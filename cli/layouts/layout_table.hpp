@@ -14,12 +14,9 @@
 
 namespace troupe {
 
-/// The name of the configuration as it stands.
-inline constexpr const char* kNowName = "now";
-
 /// A layout that was run, or is to be.
 struct LayoutEntry {
-  std::string name;  ///< the number of its plan, or kNowName
+  std::size_t number = 0;  ///< of its plan; 0: the configuration as it stands
   Plan plan;
   std::shared_ptr<const JobPlan> job = nullptr;  ///< to run it
   std::size_t estimated_bytes = 0;               ///< of the same
@@ -27,6 +24,9 @@ struct LayoutEntry {
   std::int64_t memory_bytes = 0;                 ///< measured, TimedRound; 0: unknown
   std::string failure = {};                      ///< one line; empty: it ran
 };
+
+/// "2", or "now" for the configuration as it stands.
+std::string NumberOf(const LayoutEntry& entry);
 
 /// Returns a line for each layout. One that failed has "-" for what was not measured.
 std::string MeasuredTableOf(const std::vector<LayoutEntry>& entries);

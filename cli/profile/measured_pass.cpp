@@ -55,7 +55,7 @@ std::vector<MeasuredPass> MeasuredPassesOf(const JobPlan& plan, const RunTrace& 
 double UndisturbedTime(std::vector<double> values) {
   if (values.empty()) return 0.0;
   std::ranges::sort(values);
-  return values[values.size() / 10];
+  return values[(values.size() - 1) / 10];
 }
 
 double SpreadOf(std::vector<double> values) {

@@ -35,9 +35,8 @@ nlohmann::json JsonIn(const std::string& path) {
   return nlohmann::json::parse(file);
 }
 
-LayoutEntry LayoutRun(const std::string& name, double predicted_ms,
-                      const std::vector<double>& step_ms) {
-  LayoutEntry entry{name, {}};
+LayoutEntry LayoutRun(std::size_t number, double predicted_ms, const std::vector<double>& step_ms) {
+  LayoutEntry entry{number, {}};
   entry.plan.config = LoadConfig(kShapes).config;
   entry.plan.cost.step_s = predicted_ms * 1e-3;
   entry.step_ms = step_ms;
@@ -69,7 +68,7 @@ TEST_CASE("plans and the configuration as it stands train on one global batch", 
   CHECK(file["memory_of"] == "all ranks");
   CHECK(file["in_predicted_order"].is_boolean());
   REQUIRE(file["rows"].size() >= 2);
-  CHECK(file["rows"].back()["name"] == "now");
+  CHECK(file["rows"].back()["plan"] == 0);
   CHECK(file["rows"].back()["settings"].empty());
   for (const nlohmann::json& row : file["rows"]) {
     INFO(row.dump());
@@ -79,13 +78,13 @@ TEST_CASE("plans and the configuration as it stands train on one global batch", 
     for (const nlohmann::json& ms : row["measured_step_ms"]) CHECK(ms.get<double>() > 0.0);
     CHECK(row["measured_bytes"].is_number_integer());
     CHECK_FALSE(row.contains("failure"));
-    if (row["name"] == "now") continue;
+    if (row["plan"] == 0) continue;
     // The settings make the plan out of the file, and --out wrote the same.
     const std::vector<std::string> settings = row["settings"];
     const Config planned = LoadConfig(kShapes, settings).config;
     CHECK(planned.cluster.ranks == row["ranks"]);
     CHECK(planned.global_batch() == 32);
-    const std::string written = out + "/plan" + row["name"].get<std::string>() + ".toml";
+    const std::string written = out + "/plan" + std::to_string(row["plan"].get<int>()) + ".toml";
     CHECK(LoadConfig(written).config == planned);
   }
 }
@@ -180,34 +179,34 @@ TEST_CASE("bench layouts says what is wrong before anything runs", "[cli]") {
 
 TEST_CASE("the verdict on layouts names the fastest, and whether the prediction had the order",
           "[cli]") {
-  CHECK(VerdictOf({LayoutRun("1", 5, Near(10)), LayoutRun("2", 6, Near(12)),
-                   LayoutRun("now", 9, Near(20))}) ==
+  CHECK(VerdictOf(
+            {LayoutRun(1, 5, Near(10)), LayoutRun(2, 6, Near(12)), LayoutRun(0, 9, Near(20))}) ==
         "plan 1 was fastest: 50.0% less time than now; the prediction had the same order\n");
-  CHECK(VerdictOf({LayoutRun("1", 5, Near(12)), LayoutRun("2", 6, Near(10)),
-                   LayoutRun("now", 9, Near(20))}) ==
+  CHECK(VerdictOf(
+            {LayoutRun(1, 5, Near(12)), LayoutRun(2, 6, Near(10)), LayoutRun(0, 9, Near(20))}) ==
         "plan 2 was fastest: 50.0% less time than now; the prediction had another order: 1, 2, "
         "now\n");
-  CHECK(VerdictOf({LayoutRun("1", 5, Near(10.1)), LayoutRun("2", 6, Near(10)),
-                   LayoutRun("now", 9, Near(20))}) ==
+  CHECK(VerdictOf(
+            {LayoutRun(1, 5, Near(10.1)), LayoutRun(2, 6, Near(10)), LayoutRun(0, 9, Near(20))}) ==
         "plan 2 was fastest: 50.0% less time than now; the prediction had the same order but for "
         "differences within the noise\n");
   // Without the configuration as it stands, or where it was the fastest, the next one is compared.
-  CHECK(VerdictOf({LayoutRun("1", 5, Near(8)), LayoutRun("2", 6, Near(10))}) ==
+  CHECK(VerdictOf({LayoutRun(1, 5, Near(8)), LayoutRun(2, 6, Near(10))}) ==
         "plan 1 was fastest: 20.0% less time than plan 2; the prediction had the same order\n");
-  CHECK(VerdictOf({LayoutRun("1", 5, Near(10)), LayoutRun("now", 4, Near(8))}) ==
+  CHECK(VerdictOf({LayoutRun(1, 5, Near(10)), LayoutRun(0, 4, Near(8))}) ==
         "now was fastest: 20.0% less time than plan 1; the prediction had the same order\n");
-  CHECK(VerdictOf({LayoutRun("1", 5, Near(10)), LayoutRun("now", 6, Near(10.1))}) ==
+  CHECK(VerdictOf({LayoutRun(1, 5, Near(10)), LayoutRun(0, 6, Near(10.1))}) ==
         "plan 1 was fastest: no difference from now beyond the noise; the prediction had the same "
         "order\n");
-  CHECK(VerdictOf({LayoutRun("1", 5, {8}), LayoutRun("now", 6, {10})}) ==
+  CHECK(VerdictOf({LayoutRun(1, 5, {8}), LayoutRun(0, 6, {10})}) ==
         "plan 1 was fastest: 20.0% less time than now (which may be noise); the prediction had the "
         "same order\n");
-  CHECK(VerdictOf({LayoutRun("1", 5, {8})}).empty());
+  CHECK(VerdictOf({LayoutRun(1, 5, {8})}).empty());
 }
 
 TEST_CASE("layouts that failed have no numbers and no place in the order", "[cli]") {
-  std::vector<LayoutEntry> entries = {LayoutRun("1", 5, Near(30)), LayoutRun("2", 6, Near(10)),
-                                      LayoutRun("now", 9, Near(20))};
+  std::vector<LayoutEntry> entries = {LayoutRun(1, 5, Near(30)), LayoutRun(2, 6, Near(10)),
+                                      LayoutRun(0, 9, Near(20))};
   CHECK_FALSE(InPredictedOrder(entries));
   CHECK(FailuresText(entries).empty());
   entries[0].failure = "rank 3 is out of memory";

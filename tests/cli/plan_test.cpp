@@ -67,8 +67,8 @@ TEST_CASE("files of plans have the plan's ranks and layouts, not those of --set"
   const std::string out = folder / "plans";
   const Outcome planned =
       RunTroupe({"plan", kPlanned, "--gpus", "2", "--device", "h100-80g", "--top", "64", "--out",
-                 out, "--set", "modules.vision.ranks=4-5", "--set", "modules.vision.layout={}",
-                 "--set", "modules.vision.layout.dp=2"});
+                 out, "--set", "cluster.ranks=6", "--set", "modules.vision.ranks=4-5", "--set",
+                 "modules.vision.layout={}", "--set", "modules.vision.layout.dp=2"});
   INFO(planned.out << planned.err);
   CHECK(planned.exit_code == 0);
   CHECK_THAT(planned.out, Contains("in language"));

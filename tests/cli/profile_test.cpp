@@ -23,7 +23,7 @@ TEST_CASE("a profile has the rates of every module, and plans use it", "[cli]") 
   const ScratchFolder folder;
   const std::string here = folder / "here.json";
   const Outcome profiled =
-      RunTroupe({"profile", "configs/shapes.toml", "--seconds", "10", "--out", here});
+      RunTroupe({"profile", "configs/shapes.toml", "--seconds", "5", "--out", here});
   INFO(profiled.out << profiled.err);
   REQUIRE(profiled.exit_code == 0);
   CHECK_THAT(profiled.out, Contains("\nlanguage ") && Contains("\nvision "));
@@ -32,7 +32,6 @@ TEST_CASE("a profile has the rates of every module, and plans use it", "[cli]") 
   CHECK(file["precision"] == "float32");
   CHECK(file["conditions"]["configuration"] == "shapes");
   CHECK(file["passes"].size() > 8);
-  CHECK(file["collective_s"].get<double>() > 0.0);
   for (const char* name : {"vision", "language"}) {
     INFO(name);
     const nlohmann::json& module = file["modules"][name];
