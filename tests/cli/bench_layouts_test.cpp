@@ -103,7 +103,9 @@ TEST_CASE("what ranks hold is measured, next to the estimate of it", "[cli]") {
                                         "1", "--json", json}));
   INFO(outcome.out << outcome.err);
   REQUIRE(outcome.exit_code == 0);
-  for (const nlohmann::json& row : JsonIn(json)["rows"]) {
+  const nlohmann::json file = JsonIn(json);
+  CHECK(file["rows"].size() == 2);
+  for (const nlohmann::json& row : file["rows"]) {
     INFO(row.dump());
     const auto measured = row["measured_bytes"].get<double>();
     const auto estimated = row["estimated_bytes"].get<double>();
@@ -150,7 +152,8 @@ TEST_CASE("layouts that fail are named, and the exit code is 1", "[cli]") {
   CHECK(outcome.exit_code == 1);
   CHECK_THAT(outcome.out,
              Contains("plan 1 failed: ") && Contains("cut.png") && !Contains("was fastest"));
-  CHECK(JsonIn(json)["rows"][0]["failure"].is_string());
+  const nlohmann::json file = JsonIn(json);
+  CHECK(file["rows"][0]["failure"].is_string());
 }
 
 TEST_CASE("bench layouts says what is wrong before anything runs", "[cli]") {
