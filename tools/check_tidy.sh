@@ -84,7 +84,8 @@ check() { # UNIT
   local left=$((end - $(date +%s))) name=${1//\//-} rc=0
   [ "$left" -gt 0 ] || return 0
   timeout $((left + 30)) "$tidy" -p "$build" --quiet --header-filter="$ours" \
-    --extra-arg=-Wno-unknown-warning-option --extra-arg=-ferror-limit=0 "$1" \
+    --extra-arg=-Wno-unknown-warning-option --extra-arg=-Wno-unused-command-line-argument \
+    --extra-arg=-ferror-limit=0 "$1" \
     >"$results/$name.running" 2>/dev/null || rc=$?
   if [ "$rc" -eq 124 ]; then
     rm "$results/$name.running"
