@@ -50,8 +50,10 @@ int NothingFits(const PlanArguments& arguments, const Config& config, int gpus) 
 /// Throws if plan `number` of the table, which `flag` asks for, is not there.
 void ExpectPlan(const std::vector<Plan>& plans, const char* flag, int number) {
   if (number <= static_cast<int>(plans.size())) return;
-  throw LaunchError(std::string(flag) + ": expected 1 to " + std::to_string(plans.size()) +
-                    ", got " + std::to_string(number));
+  throw LaunchError(
+      std::string(flag) + " " + std::to_string(number) + ": there " +
+      (plans.size() == 1 ? "is 1 plan" : "are " + std::to_string(plans.size()) + " plans") +
+      "; --top shows more where there are more");
 }
 
 /// Returns what --explain asks for.
@@ -89,11 +91,14 @@ void TakeRates(const std::string& run, DeviceModel& device) {
 }
 
 int MakePlan(PlanArguments arguments) {
-  if (arguments.config.path.empty()) {
-    if (arguments.from.empty())
-      throw LaunchError("expected CONFIG, or --from RUN for the run's own");
-    arguments.config.path = ResolvedFile(arguments.from);
+  if (arguments.config.path.empty() && arguments.from.empty()) {
+    throw LaunchError("expected CONFIG, or --from RUN for the run's own");
   }
+  if (arguments.replan && !arguments.config.path.empty()) {
+    throw LaunchError("--replan compares the layout of " + arguments.from +
+                      " with others; expected no CONFIG, got " + arguments.config.path);
+  }
+  if (arguments.config.path.empty()) arguments.config.path = ResolvedFile(arguments.from);
   if (arguments.replan && arguments.out.empty()) arguments.out = arguments.from + "/plans";
   const LoadedConfig loaded = LoadConfig(arguments.config.path, arguments.config.overrides);
   const Config& config = loaded.config;
@@ -138,7 +143,8 @@ void AddPlan(CLI::App& app, Command& command) {
       "sending: share of their passes that waits for collectives. batch: microbatches x samples.\n"
       "\"shared\": an encoder on the devices of the language model; \"in\": inside its first "
       "stage.\n"
-      "\"window 8\": for 8 microbatches at a time, not for a step; \"offload\": activations wait in\n"
+      "\"window 8\": for 8 microbatches at a time, not for a step; \"offload\": activations wait "
+      "in\n"
       "host memory.\n"
       "With --explain: linears, attention, elements (norms and the like) are time on operations,\n"
       "starting is to launch them.\n"
@@ -159,7 +165,8 @@ void AddPlan(CLI::App& app, Command& command) {
                        ",\nor the file of a device, as troupe profile writes it")
       ->required();
   verb->add_option("--top", arguments->top,
-                   "plans to show, of those within 5% of the best; default 5")
+                   "plans to show, of those whose estimate before the simulation is within 5%\n"
+                   "of the best one; default 5")
       ->check(CLI::Range(1, kMostPlans));
   auto* explain = verb->add_option("--explain", arguments->explain,
                                    "show where each millisecond of plan N goes")

@@ -4,6 +4,7 @@
 #include <stdexcept>
 #include <vector>
 
+#include "cli/profile/traced_job.hpp"
 #include "cluster/variables.hpp"
 #include "data/llava_source.hpp"
 #include "layout/text.hpp"
@@ -36,13 +37,19 @@ DeviceModel NamedDevice(const std::string& name, const Config& config) {
 
 DeviceModel DeviceInNodes(const std::string& name, const Config& config, int gpus, int nodes) {
   DeviceModel device = NamedDevice(name, config);
-  if (nodes == 0) return device;
+  const auto stated = config.cluster.topology.devices_per_node;
+  if (nodes == 0) {
+    const auto& own = config.cluster.nodes;
+    if (own.size() > 1 && !stated) {
+      device.topology.devices_per_node = std::ranges::max(own, {}, &ClusterNode::devices).devices;
+    }
+    return device;
+  }
   const std::string fault = "--nodes: " + Counted(gpus, "GPU") + " in " + Counted(nodes, "node");
   if (gpus % nodes != 0) {
     throw LaunchError(fault + ": expected a number that divides " + std::to_string(gpus));
   }
   const std::int64_t each = gpus / nodes;
-  const auto stated = config.cluster.topology.devices_per_node;
   if (stated && *stated != each) {
     throw LaunchError(
         fault + " are " + std::to_string(each) +
@@ -69,11 +76,7 @@ Workload StepsOfData(const Config& config, int first, int steps) {
   const LlavaSource source(drawn);
   Workload workload;
   for (int step = first; step < first + steps; ++step) {
-    workload.push_back(source.PlacedShapesOf({.number = step,
-                                              .step = step,
-                                              .microbatches = config.schedule.microbatches,
-                                              .place = step * config.global_batch(),
-                                              .group = config.global_batch()}));
+    workload.push_back(source.PlacedShapesOf(RoundOn(config, step, step)));
   }
   return workload;
 }
@@ -128,7 +131,9 @@ std::string UnprofiledText(const Config& config, const DeviceModel& device) {
     for (const PartFlops& part : StepFlops(config, FullSamples(config, config.Sink(), samples))) {
       if (part.name == module.name) flops = part.flops.forward;
     }
-    const double times = flops / profiled->second.largest_flops;
+    const double largest = profiled->second.largest_flops;
+    if (largest <= 0.0) continue;  // rates of a run, not of a profile
+    const double times = flops / largest;
     if (times <= kMostExtrapolated) continue;
     text += module.name + Formatted(
                               " is extrapolated: a microbatch has %.0f times the work of the "

@@ -127,13 +127,12 @@ std::string NotesOn(const Plans& plans, std::size_t asked) {
     text += " " + ScheduleText(schedule) + ", " + BatchText(schedule) + "\n";
   }
   if (plans.best.size() < asked) {
-    text += "no other plan fits within " + Formatted("%.0f", (kHandedOver - 1.0) * 100.0) +
-            "% of the best";
+    text += "no other plan that fits is estimated within " +
+            Formatted("%.0f", (kHandedOver - 1.0) * 100.0) + "% of the best\n";
     if (plans.twins > 0) {
-      text += ", but " + Counted(static_cast<int>(plans.twins), "plan") +
-              " that only cut samples over cp in place of dp, as fast as one of these";
+      text += "left out: " + Counted(static_cast<int>(plans.twins), "plan") +
+              " as fast as one of these, with samples cut over cp in place of dp\n";
     }
-    text += "\n";
   }
   return text.empty() ? text : "\n" + text;
 }

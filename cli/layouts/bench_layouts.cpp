@@ -245,7 +245,7 @@ void AddBenchLayouts(CLI::App& bench, Command& command) {
       ->check(CLI::Range(5, 3600))
       ->excludes(device);
   verb->add_option("--top", arguments->top,
-                   "plans to compare, of those predicted within 5% of the best; default 5")
+                   "plans to compare, as those of `troupe plan`; default 5")
       ->check(CLI::Range(1, kMostPlans));
   auto* measure =
       verb->add_flag("--measure", arguments->measure,

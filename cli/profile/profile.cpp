@@ -14,6 +14,7 @@
 #include "files/output_file.hpp"
 #include "files/text_file.hpp"
 #include "files/usable_cores.hpp"
+#include "gpu/device.hpp"
 #include "layout/text.hpp"
 #include "trace/analyze/table.hpp"
 
@@ -97,7 +98,10 @@ FittedDevice ProfiledHere(const Config& config, int seconds) {
   DeviceModel& device = fitted.device;
   const int cores = UsableCores();
   device.source = "measured on " + ProcessorName() + ", " + Counted(cores, "core") + ", " + Today();
-  device.topology.devices_per_node = std::max(cores, 1);
+  // Ranks share the cores of a machine; GPUs are there in numbers.
+  constexpr int kAnyNumber = 65'536;
+  device.topology.devices_per_node =
+      config.cluster.backend == Backend::kCuda ? std::max(gpu::NumDevices(), 1) : kAnyNumber;
   device.memory_bytes = static_cast<double>(sysconf(_SC_PHYS_PAGES)) *
                         static_cast<double>(sysconf(_SC_PAGE_SIZE)) / std::max(cores, 1);
   return fitted;

@@ -7,6 +7,7 @@
 
 #include "app/run_directory.hpp"
 #include "cli/profile/measured_pass.hpp"
+#include "cli/profile/traced_job.hpp"
 #include "configs/loader.hpp"
 #include "data/llava_source.hpp"
 #include "layout/text.hpp"
@@ -40,12 +41,7 @@ std::map<std::string, ModuleSums> PredictedSums(const JobPlan& plan, const Devic
   std::map<std::string, ModuleSums> sums;
   constexpr double kShare = 1.0 / kComparedBatches;
   for (int batch = 0; batch < kComparedBatches; ++batch) {
-    const PlacedSamples samples =
-        source.PlacedShapesOf({.number = batch,
-                               .step = batch,
-                               .microbatches = config.schedule.microbatches,
-                               .place = batch * config.global_batch(),
-                               .group = config.global_batch()});
+    const PlacedSamples samples = source.PlacedShapesOf(RoundOn(config, batch, batch));
     for (const StagePlan& stage : plan.stages()) {
       const ModulePlan& module = plan.ModuleOf(stage.module);
       const StagePrice price(config, device, module.config->name, stage.pp);

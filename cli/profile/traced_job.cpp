@@ -35,6 +35,8 @@ struct NoObserver : JobObserver {
   void OnRound(const RoundResult& /*result*/) override {}
 };
 
+}  // namespace
+
 Round RoundOn(const Config& config, std::int64_t number, std::int64_t batch) {
   return {.number = number,
           .step = number,
@@ -42,8 +44,6 @@ Round RoundOn(const Config& config, std::int64_t number, std::int64_t batch) {
           .place = batch * config.global_batch(),
           .group = config.global_batch()};
 }
-
-}  // namespace
 
 TracedJob RunTraced(const std::shared_ptr<const JobPlan>& plan, int batches, int rounds) {
   const Config& config = plan->config();

@@ -16,6 +16,9 @@ struct TracedJob {
   std::vector<MeasuredPass> passes;    ///< of all rounds but the first on each batch
 };
 
+/// Returns round `number`, on global batch `batch` of the data.
+Round RoundOn(const Config& config, std::int64_t number, std::int64_t batch);
+
 /// Trains `rounds` steps on `batches` global batches in turn. Throws std::runtime_error with the cause if
 /// the job fails.
 TracedJob RunTraced(const std::shared_ptr<const JobPlan>& plan, int batches, int rounds);

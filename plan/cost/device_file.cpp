@@ -74,14 +74,16 @@ class Object {
   /// Returns a number, 0 or more.
   double Number(const char* key) const {
     const nlohmann::json& value = At(key);
-    if (!value.is_number() || value.get<double>() < 0.0) {
-      Fail(std::string(key) + ": expected a number, 0 or more, got " + QuoteText(value.dump()));
+    constexpr double kMost = 1e24;
+    if (!value.is_number() || value.get<double>() < 0.0 || value.get<double>() > kMost) {
+      Fail(std::string(key) + ": expected a number from 0 to 1e24, got " + value.dump());
     }
     return value.get<double>();
   }
   double Positive(const char* key) const {
     const double value = Number(key);
-    if (value == 0.0) Fail(std::string(key) + ": expected a number above 0");
+    constexpr double kLeast = 1e-9;
+    if (value < kLeast) Fail(std::string(key) + ": expected a number of at least 1e-9");
     return value;
   }
   /// Returns 0 if the key is not there.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <random>
 #include <stdexcept>
 
 #include "files/strict_json.hpp"
@@ -97,13 +98,16 @@ std::vector<StepShape> ReadSampleList(const std::string& path, const Config& con
 
 std::vector<PlacedSamples> StepsOfList(const std::vector<StepShape>& samples, const Config& config,
                                        int steps) {
-  std::vector<PlacedSamples> all;
-  std::size_t next = 0;
-  for (int step = 0; step < steps; ++step) {
-    PlacedSamples& places = all.emplace_back();
-    for (std::int64_t place = 0; place < config.global_batch(); ++place) {
-      places.push_back({samples[next++ % samples.size()]});
-    }
+  const auto needed = static_cast<std::size_t>(steps * config.global_batch());
+  std::vector<std::size_t> order(needed);
+  for (std::size_t i = 0; i < needed; ++i) order[i] = i % samples.size();
+  if (needed > samples.size()) {
+    std::mt19937_64 draw(1);  // the same plan each time
+    for (std::size_t i = needed; i > 1; --i) std::swap(order[i - 1], order[draw() % i]);
+  }
+  std::vector<PlacedSamples> all(static_cast<std::size_t>(steps));
+  for (std::size_t i = 0; i < needed; ++i) {
+    all[i / static_cast<std::size_t>(config.global_batch())].push_back({samples[order[i]]});
   }
   return all;
 }

@@ -14,8 +14,9 @@ namespace troupe {
 /// a sample. Throws std::runtime_error, one line that names file, line and fault.
 std::vector<StepShape> ReadSampleList(const std::string& path, const Config& config);
 
-/// Returns so many steps of the configuration's global batch: samples of the list in its order, again from
-/// its beginning after its end.
+/// Returns so many steps of the configuration's global batch: samples of the list in its order. If they need
+/// more, they have each sample equally often, in an order that was drawn: with that of the list, one
+/// replica could get the same sample again and again.
 std::vector<PlacedSamples> StepsOfList(const std::vector<StepShape>& samples, const Config& config,
                                        int steps);
 

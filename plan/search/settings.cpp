@@ -68,10 +68,22 @@ std::string RanksValue(const std::vector<int>& ranks) {
 /// The nodes that the loader makes of a number of nodes.
 std::vector<ClusterNode> NodesOf(const PlannedJob& job) {
   std::vector<ClusterNode> nodes;
-  for (int i = 0; i < job.nodes; ++i) {
-    nodes.push_back({"n" + std::to_string(i), "", job.ranks / job.nodes});
+  const int most = job.ranks_per_node > 0 ? job.ranks_per_node : job.ranks;
+  for (int left = job.ranks; left > 0; left -= most) {
+    nodes.push_back({"n" + std::to_string(nodes.size()), "", std::min(left, most)});
   }
   return nodes;
+}
+
+/// As cluster.nodes takes them.
+std::string NodesValue(const std::vector<ClusterNode>& nodes) {
+  if (nodes.front().devices == nodes.back().devices) return std::to_string(nodes.size());
+  return "[" +
+         Listed(nodes, ", ",
+                [](const ClusterNode& node) {
+                  return "{devices = " + std::to_string(node.devices) + "}";
+                }) +
+         "]";
 }
 
 /// Microbatches under way that no edge may hold back.
@@ -127,10 +139,10 @@ Config Applied(Config config, const PlannedJob& job) {
 std::vector<std::string> SettingsOf(const Config& config, const PlannedJob& job) {
   const Config applied = Applied(config, job);
   std::vector<std::string> settings = {"cluster.ranks=" + std::to_string(applied.cluster.ranks)};
-  if (job.nodes != 1 || config.cluster.nodes.size() > 1 ||
+  if (applied.cluster.nodes.size() > 1 || config.cluster.nodes.size() > 1 ||
       config.cluster.nodes.front().name != applied.cluster.nodes.front().name ||
       !config.cluster.nodes.front().address.empty()) {
-    settings.push_back("cluster.nodes=" + std::to_string(job.nodes));
+    settings.push_back("cluster.nodes=" + NodesValue(applied.cluster.nodes));
   }
   if (config.cluster.ranks_per_gpu != 1) settings.emplace_back("cluster.ranks_per_gpu=1");
   for (const ModuleConfig& module : applied.modules) {

@@ -35,14 +35,6 @@ struct SearchSpace::Parts {
     return options;
   }
 
-  /// The fewest nodes with as many ranks each.
-  int NodesFor(int ranks) const {
-    const int most = job.device.topology.devices_per_node;
-    int nodes = (ranks + most - 1) / most;
-    while (ranks % nodes != 0) ++nodes;
-    return nodes;
-  }
-
   SearchJob job;
   SinkWays sinks;
   EncoderWays encoders;
@@ -73,7 +65,7 @@ std::vector<PlannedJob> SearchSpace::Best(double within) const {
     PlannedJob job{parts_->sinks.PointOf(choice.group),
                    {},
                    choice.ranks,
-                   parts_->NodesFor(choice.ranks),
+                   parts_->job.device.topology.devices_per_node,
                    choice.step_s};
     const auto& points = parts_->encoder_points.at(choice.group);
     for (std::size_t i = 0; i < choice.options.size(); ++i) {

@@ -71,7 +71,7 @@ struct PlannedJob {
   SinkPoint sink;
   std::vector<EncoderPoint> encoders;  ///< in the order of the file
   int ranks = 0;
-  int nodes = 1;  ///< with as many ranks each
+  int ranks_per_node = 0;  ///< the last node may have fewer; 0: all are on one
   double step_s = 0.0;
 };
 

@@ -37,11 +37,7 @@ std::vector<PlacedSamples> BatchesOf(const Config& config) {
   LlavaSource source(config);
   std::vector<PlacedSamples> batches;
   for (std::int64_t batch = 0; batch < 2; ++batch) {
-    batches.push_back(source.PlacedShapesOf({.number = batch,
-                                             .step = batch,
-                                             .microbatches = config.schedule.microbatches,
-                                             .place = batch * config.global_batch(),
-                                             .group = config.global_batch()}));
+    batches.push_back(source.PlacedShapesOf(RoundOn(config, batch, batch)));
   }
   return batches;
 }
