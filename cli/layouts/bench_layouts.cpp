@@ -92,7 +92,7 @@ LayoutEntry EntryOf(std::size_t number, const Plan& plan) {
 }
 
 /// Runs a warm-up step and one that counts.
-void RunLayout(TimedSetup setup, LayoutEntry& entry) {
+void RunLayout(const TimedSetup& setup, LayoutEntry& entry) {
   try {
     const Config& config = entry.job->config();
     setup.source->TakeLayouts(config);
