@@ -14,8 +14,8 @@
 #include "files/output_file.hpp"
 #include "files/text_file.hpp"
 #include "files/usable_cores.hpp"
-#include "gpu/device.hpp"
 #include "layout/text.hpp"
+#include "modules/device/backend.hpp"
 #include "trace/analyze/table.hpp"
 
 namespace troupe {
@@ -89,6 +89,25 @@ void PrintFit(const DeviceModel& device) {
   std::printf("%s", ToText(table).c_str());
 }
 
+/// Says what the devices here are, how much memory each has, and how many of them a node has.
+void DescribeMachine(const Config& config, DeviceModel& device) {
+  const auto gpus = config.cluster.backend == Backend::kCuda ? GpusHere() : std::vector<GpuFacts>();
+  if (!gpus.empty()) {
+    const auto number = static_cast<std::int64_t>(gpus.size());
+    device.source =
+        "measured on " + gpus.front().name + ", " + Counted(number, "GPU") + ", " + Today();
+    device.memory_bytes = static_cast<double>(gpus.front().memory_bytes);
+    device.topology.devices_per_node = static_cast<int>(number);
+    return;
+  }
+  const int cores = UsableCores();
+  device.source = "measured on " + ProcessorName() + ", " + Counted(cores, "core") + ", " + Today();
+  device.memory_bytes = static_cast<double>(sysconf(_SC_PHYS_PAGES)) *
+                        static_cast<double>(sysconf(_SC_PAGE_SIZE)) / std::max(cores, 1);
+  constexpr int kAnyNumber = 65'536;  // ranks share the cores of a machine
+  device.topology.devices_per_node = kAnyNumber;
+}
+
 }  // namespace
 
 FittedDevice ProfiledHere(const Config& config, int seconds) {
@@ -96,14 +115,7 @@ FittedDevice ProfiledHere(const Config& config, int seconds) {
   std::fprintf(stderr, "%zu probes, about %d s\n", probes.size(), seconds);
   FittedDevice fitted = FitDevice(RunProbes(probes, seconds));
   DeviceModel& device = fitted.device;
-  const int cores = UsableCores();
-  device.source = "measured on " + ProcessorName() + ", " + Counted(cores, "core") + ", " + Today();
-  // Ranks share the cores of a machine; GPUs are there in numbers.
-  constexpr int kAnyNumber = 65'536;
-  device.topology.devices_per_node =
-      config.cluster.backend == Backend::kCuda ? std::max(gpu::NumDevices(), 1) : kAnyNumber;
-  device.memory_bytes = static_cast<double>(sysconf(_SC_PHYS_PAGES)) *
-                        static_cast<double>(sysconf(_SC_PAGE_SIZE)) / std::max(cores, 1);
+  DescribeMachine(config, device);
   return fitted;
 }
 

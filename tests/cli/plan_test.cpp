@@ -137,7 +137,7 @@ TEST_CASE("plan says what is wrong in one line", "[cli]") {
           "--device: expected a100-80g, b200-180g, h100-80g, h200-141g, l40s-48g or a file, got "
           "\"h100\"");
   refused({kPlanned, "--device", "h100-80g", "--gpus", "8", "--top", "2", "--explain", "3"},
-          "--explain: expected 1 to 2, got 3");
+          "--explain 3: there are 2 plans");
   refused({"configs/synthetic_chain.toml", "--device", "h100-80g"}, "states its times");
   refused({kPlanned}, "--device");
   refused({kPlanned, "--device", "h100-80g", "--gpus"},
