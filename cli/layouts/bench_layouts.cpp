@@ -225,8 +225,8 @@ void AddBenchLayouts(CLI::App& bench, Command& command) {
       "step ms: measured, next to what was predicted. memory: the most at the ends of passes, as\n"
       "the runtime measures it. On GPUs that of the fullest one. On CPUs all ranks share a "
       "process,\n"
-      "so it is what this process has more than before the job, for all of them together, with\n"
-      "pages that the heap keeps. Next to it is the estimate of the same. ranks, layouts, "
+      "so it is what the heap of this process has in use, less what it had before the job: all\n"
+      "ranks together. Next to it is the estimate of the same. ranks, layouts, "
       "schedule\n"
       "and batch are those of `troupe plan`.\n"
       "Exit code: 0 compared, 1 a run failed or nothing fits, 2 bad configuration.");
