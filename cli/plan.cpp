@@ -26,6 +26,7 @@ struct PlanArguments {
   int gpus = 0;
   int nodes = 0;  ///< 0: as many devices each as the device file says
   std::string device;
+  std::vector<std::string> own_devices;  ///< "MODULE=DEVICE:NUMBER"
   int top = 5;
   int explain = 0;  ///< number of a plan; 0: none
   int against = 0;  ///< 0: the best, or the next one of plan 1
@@ -37,12 +38,13 @@ struct PlanArguments {
 
 /// Says that nothing fits, and what would.
 int NothingFits(const PlanArguments& arguments, const Config& config, int gpus) {
-  const auto device_of = [&](const std::string& name, const Config& of) {
-    return DeviceInNodes(name, of, gpus, arguments.nodes);
+  const auto devices_of = [&](const std::string& name, const Config& of) {
+    return WithOwnDevices(DeviceInNodes(name, of, gpus, arguments.nodes), arguments.own_devices,
+                          of);
   };
   const double bytes = NamedDevice(arguments.device, config).memory_bytes;
   std::fputs(NothingFitsText(arguments.config.path, config, gpus, bytes).c_str(), stderr);
-  const auto changes = NearestChanges(config, gpus, {arguments.device, KnownDevices(), device_of});
+  const auto changes = NearestChanges(config, gpus, {arguments.device, KnownDevices(), devices_of});
   std::fputs(TextOf(changes).c_str(), stderr);
   return kExitFailed;
 }
@@ -83,6 +85,13 @@ void PrintReplan(const PlanArguments& arguments, const Plans& plans, const Plan&
       arguments.from.c_str());
 }
 
+/// "h100-80g and l40s-48g"
+std::string NamesOf(const JobDevices& devices) {
+  std::string names = devices.main.name;
+  for (const auto& [module, own] : devices.own) names += " and " + own.kind.name;
+  return names;
+}
+
 /// Makes the rates of the device those of a run, and says what they were.
 void TakeRates(const std::string& run, DeviceModel& device) {
   const RunScale scale = ScaleOf(run, device);
@@ -105,25 +114,25 @@ int MakePlan(PlanArguments arguments) {
   const int gpus = arguments.gpus > 0 ? arguments.gpus : config.cluster.ranks;
   DeviceModel device = DeviceInNodes(arguments.device, config, gpus, arguments.nodes);
   if (!arguments.from.empty()) TakeRates(arguments.from, device);
+  const JobDevices devices = WithOwnDevices(device, arguments.own_devices, config);
   const Workload workload = WorkloadFrom(arguments.samples, config);
   const auto top = static_cast<std::size_t>(arguments.top);
-  const auto [plans, how] = SearchPlans(config, device, gpus, top, workload);
+  const auto [plans, how] = SearchPlans(config, devices, gpus, top, workload);
   if (plans.best.empty()) return NothingFits(arguments, config, gpus);
-  const std::string explanation = ExplanationFor(arguments, plans.best);
   std::fputs(how.c_str(), stderr);
-  std::fputs(OriginText(config, device, gpus, workload).c_str(), stdout);
-  const std::optional<Plan> now = NowOf(config, device, workload);
-  std::printf("\n%s%s%s", TableOf(plans.best, now).c_str(), NotesOn(plans, top).c_str(),
-              explanation.c_str());
-  if (now && device.memory_bytes > 0.0 && now->bytes > device.memory_bytes) {
+  std::fputs(OriginText(config, devices, gpus, workload).c_str(), stdout);
+  const std::optional<Plan> now = NowOf(config, devices, workload);
+  std::printf("\n%s%s", TableOf(plans.best, now).c_str(), NotesOn(plans, top).c_str());
+  std::fputs(ExplanationFor(arguments, plans.best).c_str(), stdout);
+  if (now && !now->fits()) {
     std::printf("now: needs %.1f GB of a device that has %.0f\n", now->bytes * 1e-9,
-                device.memory_bytes * 1e-9);
+                now->memory_bytes * 1e-9);
   }
   if (!workload.empty()) {
-    std::printf("%s", OrderText(plans.best.front(), device, workload).c_str());
+    std::printf("%s", OrderText(plans.best.front(), devices, workload).c_str());
   }
   if (!arguments.out.empty()) {
-    WritePlans(arguments.out, {arguments.config.path, loaded, arguments.device}, plans.best);
+    WritePlans(arguments.out, {arguments.config.path, loaded, NamesOf(devices)}, plans.best);
   }
   if (arguments.replan && now) PrintReplan(arguments, plans, *now);
   return kExitDone;
@@ -137,7 +146,8 @@ void AddPlan(CLI::App& app, Command& command) {
       "Find the layouts, placements and schedule with the shortest step, by the cost model; needs "
       "no\n"
       "GPU. The global batch stays that of CONFIG.\n"
-      "GPUs: those it uses, fewer than --gpus if more give nothing. MFU: share of their peak. GB: "
+      "GPUs: those it uses, fewer than --gpus if more give nothing; + those of --device-of. MFU: "
+      "share of their peak. GB: "
       "of\n"
       "the device that holds most. bubble: share of the step in which devices compute nothing.\n"
       "sending: share of their passes that waits for collectives. batch: microbatches x samples.\n"
@@ -155,15 +165,21 @@ void AddPlan(CLI::App& app, Command& command) {
   auto arguments = std::make_shared<PlanArguments>();
   AddConfigArguments(*verb, arguments->config, /*required=*/false);
   verb->add_option("--gpus", arguments->gpus, "devices that there are; default: cluster.ranks")
-      ->check(CLI::Range(1, 65'536));
+      ->check(CLI::Range(1, kMostDevices));
   verb->add_option("--nodes", arguments->nodes,
                    "machines that they are in, with as many each; default: as many in each as the\n"
                    "device's file says, or [cluster.topology]")
-      ->check(CLI::Range(1, 65'536));
+      ->check(CLI::Range(1, kMostDevices));
   verb->add_option("--device", arguments->device,
                    "what they are: " + Listed(KnownDevices(), ", ") +
                        ",\nor the file of a device, as troupe profile writes it")
       ->required();
+  verb->add_option(
+          "--device-of", arguments->own_devices,
+          "devices of another kind that only this encoder runs on, in nodes of their own:\n"
+          "vision=l40s-48g:16 gives vision up to 16; once for each encoder")
+      ->type_name("MODULE=DEVICE:NUMBER")
+      ->take_all();
   verb->add_option("--top", arguments->top,
                    "plans to show, of those whose estimate before the simulation is within 5%\n"
                    "of the best one; default 5")
@@ -192,7 +208,8 @@ void AddPlan(CLI::App& app, Command& command) {
                                 "with the passes that this run measured: the device's rates are\n"
                                 "scaled to them, module by module; without CONFIG for its own")
                    ->type_name("RUN")
-                   ->transform(FindRun);
+                   ->transform(FindRun)
+                   ->excludes("--device-of");
   verb->add_flag("--replan", arguments->replan,
                  "compare the layout of that run with the best one, and write plans to resume it "
                  "with\n"

@@ -1,7 +1,9 @@
 #include "cli/plan_inputs.hpp"
 
 #include <algorithm>
+#include <charconv>
 #include <stdexcept>
+#include <utility>
 #include <vector>
 
 #include "cli/profile/traced_job.hpp"
@@ -19,6 +21,15 @@ namespace {
 /// Steps that are priced: their average varies little, and each is simulated for every plan.
 constexpr int kSteps = 4;
 
+/// The device that `flag` names.
+DeviceModel DeviceFor(const std::string& flag, const std::string& name, const Config& config) {
+  try {
+    return ReadDevice(name, config.run);
+  } catch (const std::runtime_error& error) {
+    throw LaunchError(flag + ": " + error.what());
+  }
+}
+
 double PerSample(std::int64_t sum, std::size_t samples) {
   return static_cast<double>(sum) / static_cast<double>(samples);
 }
@@ -26,13 +37,38 @@ double PerSample(std::int64_t sum, std::size_t samples) {
 }  // namespace
 
 DeviceModel NamedDevice(const std::string& name, const Config& config) {
-  try {
-    DeviceModel device = ReadDevice(name, config.run);
-    device.topology = With(config.cluster.topology, device.topology);
-    return device;
-  } catch (const std::runtime_error& error) {
-    throw LaunchError(std::string("--device: ") + error.what());
+  DeviceModel device = DeviceFor("--device", name, config);
+  device.topology = With(config.cluster.topology, device.topology);
+  return device;
+}
+
+JobDevices WithOwnDevices(DeviceModel main, const std::vector<std::string>& stated,
+                          const Config& config) {
+  JobDevices devices(std::move(main));
+  for (const std::string& text : stated) {
+    const std::size_t equals = std::min(text.find('='), text.size());
+    const std::size_t colon = std::max(std::min(text.rfind(':'), text.size()), equals);
+    const std::string module = text.substr(0, equals);
+    int number = 0;
+    const char* const end = text.data() + text.size();
+    const bool is_number =
+        colon < text.size() && std::from_chars(text.data() + colon + 1, end, number).ptr == end;
+    if (!is_number || number < 1 || number > kMostDevices) {
+      throw LaunchError(
+          "--device-of: expected MODULE=DEVICE:NUMBER, as in vision=l40s-48g:16, got \"" + text +
+          "\"");
+    }
+    const std::string flag = "--device-of " + module;
+    const auto has_name = [&](const ModuleConfig& each) { return each.name == module; };
+    if (std::ranges::none_of(config.modules, has_name) || module == config.Sink().name) {
+      throw LaunchError(flag + ": expected an encoder of CONFIG; --device is for " +
+                        config.Sink().name);
+    }
+    if (devices.HasOwn(module)) throw LaunchError(flag + ": stated twice");
+    const std::string name = text.substr(equals + 1, colon - equals - 1);
+    devices.own[module] = {DeviceFor(flag, name, config), number};
   }
+  return devices;
 }
 
 DeviceModel DeviceInNodes(const std::string& name, const Config& config, int gpus, int nodes) {
@@ -117,11 +153,12 @@ std::string WorkloadText(const Workload& workload, const Config& config) {
   return text + "\n";
 }
 
-std::string UnprofiledText(const Config& config, const DeviceModel& device) {
+std::string UnprofiledText(const Config& config, const JobDevices& devices) {
   std::string text;
-  if (device.modules.empty()) return text;
   const std::int64_t samples = config.schedule.micro_batch_size;
   for (const ModuleConfig& module : config.modules) {
+    const DeviceModel& device = devices.Of(module.name);
+    if (device.modules.empty()) continue;
     const auto profiled = device.modules.find(module.name);
     if (profiled == device.modules.end()) {
       text += module.name + " was not profiled: rates of the other modules\n";
@@ -143,29 +180,35 @@ std::string UnprofiledText(const Config& config, const DeviceModel& device) {
   return text;
 }
 
-std::string OrderText(const Plan& plan, const DeviceModel& device, const Workload& workload) {
+std::string OrderText(const Plan& plan, const JobDevices& devices, const Workload& workload) {
   Config other = plan.config;
   const bool balanced = other.data.order == DataOrder::kBalanced;
   other.data.order = balanced ? DataOrder::kRandom : DataOrder::kBalanced;
-  const double other_s = PlanAsIs(other, device, workload).cost.step_s;
+  const double other_s = PlanAsIs(other, devices, workload).cost.step_s;
   const double own_s = plan.cost.step_s;
   return std::string("plan 1 with data.order = ") + (balanced ? "\"random\"" : "\"balanced\"") +
          Formatted(": %.1f ms, %+.1f%%\n", other_s * 1e3, 100.0 * (other_s / own_s - 1.0));
 }
 
-std::string OriginText(const Config& config, const DeviceModel& device, int gpus,
+std::string OriginText(const Config& config, const JobDevices& devices, int gpus,
                        const Workload& workload) {
+  const auto line = [](int number, const DeviceModel& kind) {
+    return Counted(number, "device") + " of " + kind.name + ": " + kind.source;
+  };
   const bool stated = config.cluster.topology != TopologyConfig{};
-  return Counted(gpus, "device") + " of " + device.name + ": " + device.source +
-         (stated ? "; but links as [cluster.topology] states" : "") + "\nglobal batch " +
-         std::to_string(config.global_batch()) + ", " + WorkloadText(workload, config) +
-         UnprofiledText(config, device);
+  std::string text =
+      line(gpus, devices.main) + (stated ? "; but links as [cluster.topology] states" : "") + "\n";
+  for (const auto& [module, own] : devices.own) {
+    text += "for " + module + " " + line(own.number, own.kind) + "\n";
+  }
+  return text + "global batch " + std::to_string(config.global_batch()) + ", " +
+         WorkloadText(workload, config) + UnprofiledText(config, devices);
 }
 
-std::optional<Plan> NowOf(const Config& config, const DeviceModel& device,
+std::optional<Plan> NowOf(const Config& config, const JobDevices& devices,
                           const Workload& workload) {
   try {
-    return PlanAsIs(config, device, workload);
+    return PlanAsIs(config, devices, workload);
   } catch (const LayoutError&) {
     return std::nullopt;
   }

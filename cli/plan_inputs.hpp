@@ -3,9 +3,10 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "configs/config.hpp"
-#include "plan/cost/device.hpp"
+#include "plan/cost/job_devices.hpp"
 #include "plan/search/planner.hpp"
 
 namespace troupe {
@@ -17,6 +18,14 @@ DeviceModel NamedDevice(const std::string& name, const Config& config);
 /// Returns the same if `gpus` of them are in `nodes` machines; 0: as many in each as the device says. Throws
 /// LaunchError if the machines cannot have as many each, or the configuration states another number.
 DeviceModel DeviceInNodes(const std::string& name, const Config& config, int gpus, int nodes);
+
+/// The most devices of a kind.
+inline constexpr int kMostDevices = 65'536;
+
+/// Returns the devices of a job with `main` and those that --device-of states: "vision=l40s-48g:16". Throws
+/// LaunchError.
+JobDevices WithOwnDevices(DeviceModel main, const std::vector<std::string>& stated,
+                          const Config& config);
 
 /// Where samples come from.
 struct SamplesFrom {
@@ -36,19 +45,19 @@ std::string WorkloadText(const Workload& workload, const Config& config);
 
 /// Returns a line for each module whose passes here are larger than any that the device's profile measured by
 /// more than kMostExtrapolated, or that it does not have.
-std::string UnprofiledText(const Config& config, const DeviceModel& device);
+std::string UnprofiledText(const Config& config, const JobDevices& devices);
 inline constexpr double kMostExtrapolated = 4.0;
 
-/// Returns what a plan on `gpus` of these devices rests on: where their numbers are from, the samples of a
+/// Returns what a plan on `gpus` of the main devices rests on: where their numbers are from, the samples of a
 /// step, and UnprofiledText.
-std::string OriginText(const Config& config, const DeviceModel& device, int gpus,
+std::string OriginText(const Config& config, const JobDevices& devices, int gpus,
                        const Workload& workload);
 
 /// Returns what data.order = "balanced" saves in a plan.
-std::string OrderText(const Plan& plan, const DeviceModel& device, const Workload& workload);
+std::string OrderText(const Plan& plan, const JobDevices& devices, const Workload& workload);
 
 /// Returns the configuration as it stands, or nothing if it cannot run.
-std::optional<Plan> NowOf(const Config& config, const DeviceModel& device,
+std::optional<Plan> NowOf(const Config& config, const JobDevices& devices,
                           const Workload& workload);
 
 }  // namespace troupe

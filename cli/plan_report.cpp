@@ -34,6 +34,37 @@ std::string BatchText(const ScheduleConfig& schedule) {
   return std::to_string(schedule.microbatches) + " x " + std::to_string(schedule.micro_batch_size);
 }
 
+/// "64", or "64 + 8" with devices of other kinds.
+std::string DevicesText(const PlannedJob& job) {
+  int main = job.ranks;
+  std::string text;
+  for (const EncoderPoint& encoder : job.encoders) {
+    if (!encoder.on_own_devices) continue;
+    main -= encoder.layout.num_ranks();
+    text += " + " + std::to_string(encoder.layout.num_ranks());
+  }
+  return std::to_string(main) + text;
+}
+
+/// The shares of the peak, by module and projector.
+std::string UseText(const std::vector<std::pair<std::string, const Plan*>>& plans) {
+  Table table{{"MFU"}, {}};
+  for (const auto& [name, plan] : plans) table.columns.push_back(name);
+  const auto add = [&](const std::string& part, const auto& share_of) {
+    auto& row = table.rows.emplace_back();
+    row.emplace_back(part);
+    for (const auto& [name, plan] : plans) row.push_back(Cell::Number(Percent(share_of(*plan))));
+  };
+  for (const PartUtilisation& part : plans.front().second->use.parts) {
+    add(part.name, [&](const Plan& plan) {
+      return std::ranges::find(plan.use.parts, part.name, &PartUtilisation::name)->mfu;
+    });
+  }
+  if (table.rows.empty()) return "";
+  add("all", [](const Plan& plan) { return plan.use.mfu; });
+  return "\n" + ToText(table);
+}
+
 }  // namespace
 
 std::string MsText(double seconds) {
@@ -64,8 +95,8 @@ std::string TableOf(const std::vector<Plan>& plans, const std::optional<Plan>& n
     std::vector<Cell> row = {number,
                              Cell::Number(MsText(plan.cost.step_s)),
                              Cell::Number(Formatted("%.1f", batch / plan.cost.step_s)),
-                             plan.job.ranks,
-                             Cell::Number(plan.mfu > 0.0 ? Percent(plan.mfu) : "-"),
+                             Cell::Number(DevicesText(plan.job)),
+                             Cell::Number(plan.use.mfu > 0.0 ? Percent(plan.use.mfu) : "-"),
                              Cell::Number(Formatted("%.1f", plan.bytes * 1e-9)),
                              Cell::Number(Percent(plan.bubble)),
                              Cell::Number(Percent(plan.sending))};
@@ -109,7 +140,9 @@ std::string ExplanationOf(const std::vector<Plan>& plans, std::size_t number, st
     add(line.what, line.seconds, same == theirs.end() ? 0.0 : same->seconds);
   }
   add("step", plan.cost.step_s, other != nullptr ? other->cost.step_s : 0.0);
-  return "\n" + ToText(table);
+  std::vector<std::pair<std::string, const Plan*>> compared = {{table.columns[1], &plan}};
+  if (other != nullptr) compared.emplace_back(table.columns[2], other);
+  return "\n" + ToText(table) + UseText(compared);
 }
 
 std::string NotesOn(const Plans& plans, std::size_t asked) {

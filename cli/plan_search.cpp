@@ -20,11 +20,11 @@ PlanProgress LongProgress(std::chrono::steady_clock::time_point begin) {
 
 }  // namespace
 
-SearchedPlans SearchPlans(const Config& config, const DeviceModel& device, int ranks,
+SearchedPlans SearchPlans(const Config& config, const JobDevices& devices, int ranks,
                           std::size_t top, const Workload& workload) {
   const auto begin = std::chrono::steady_clock::now();
-  const SearchSpace space(config, device, {.ranks = ranks, .average = AverageWork(workload)});
-  SearchedPlans found{BestPlans(space, config, device, top, LongProgress(begin), workload), {}};
+  const SearchSpace space(config, devices, {.ranks = ranks, .average = AverageWork(workload)});
+  SearchedPlans found{BestPlans(space, config, devices, top, LongProgress(begin), workload), {}};
   const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
   found.how = std::to_string(space.num_ways()) + " ways to run " + config.Sink().name + ", " +
               std::to_string(space.num_priced()) + " of them priced in full, searched in " +

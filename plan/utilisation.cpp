@@ -16,8 +16,8 @@ double DevicesOf(const Config& config, std::ptrdiff_t ranks) {
   return static_cast<double>(ranks) / (shared ? config.cluster.ranks_per_gpu : 1);
 }
 
-/// The number of ranks that a module or projector runs on.
-std::ptrdiff_t RanksOfPart(const Config& config, const std::string& part) {
+/// The module on whose ranks a module or projector runs.
+const ModuleConfig& HostOf(const Config& config, const std::string& part) {
   const auto edge = std::ranges::find_if(config.edges, [&part](const EdgeConfig& each) {
     return each.through && ProjectorName(each) == part;
   });
@@ -26,33 +26,45 @@ std::ptrdiff_t RanksOfPart(const Config& config, const std::string& part) {
                             : edge->through->on == ProjectorEnd::kFrom ? edge->from
                                                                        : edge->to;
   const ModuleConfig& module = FindModule(config, name);
-  return std::ssize((module.inline_in ? FindModule(config, *module.inline_in) : module).ranks);
+  return module.inline_in ? FindModule(config, *module.inline_in) : module;
 }
 
-/// The operations of each part.
-std::map<std::string, double> FlopsOf(const Config& config, const std::vector<StepShape>& samples) {
-  std::map<std::string, double> flops;
+}  // namespace
+
+FlopsByPart FlopsOf(const Config& config, const std::vector<StepShape>& samples) {
+  FlopsByPart flops;
   for (const StepShape& shape : ByLength(samples)) {
     for (const PartFlops& part : StepFlops(config, shape)) flops[part.name] += part.flops.total();
   }
   return flops;
 }
 
-}  // namespace
+Utilisation UtilisationOf(const Config& config, const FlopsByPart& flops, double seconds,
+                          const PeakOf& peak_of) {
+  Utilisation result;
+  double total = 0.0;
+  for (const auto& [name, operations] : flops) {
+    total += operations;
+    const ModuleConfig& host = HostOf(config, name);
+    const double devices = DevicesOf(config, std::ssize(host.ranks));
+    result.parts.push_back({name, operations / (peak_of(host) * devices * seconds)});
+  }
+  std::map<int, double> peaks;  // by rank: modules may share some
+  for (const ModuleConfig& module : config.modules) {
+    for (const int rank : module.ranks) peaks[rank] = peak_of(module);
+  }
+  double peak = 0.0;
+  for (const auto& [rank, of_rank] : peaks) peak += of_rank;
+  result.mfu = total / (DevicesOf(config, 1) * peak * seconds);
+  return result;
+}
 
 Utilisation UtilisationOf(const Config& config, const std::vector<StepShape>& samples,
                           double seconds) {
-  Utilisation result;
-  if (!config.cluster.peak_tflops || seconds <= 0.0) return result;
-  const double device = *config.cluster.peak_tflops * 1e12 * seconds;
-  double total = 0.0;
-  for (const auto& [name, flops] : FlopsOf(config, samples)) {
-    total += flops;
-    const double devices = DevicesOf(config, RanksOfPart(config, name));
-    result.parts.push_back({name, flops / (device * devices)});
-  }
-  result.mfu = total / (device * DevicesOf(config, config.cluster.ranks));
-  return result;
+  if (!config.cluster.peak_tflops || seconds <= 0.0) return {};
+  const double peak = *config.cluster.peak_tflops * 1e12;
+  return UtilisationOf(config, FlopsOf(config, samples), seconds,
+                       [peak](const ModuleConfig& /*module*/) { return peak; });
 }
 
 std::string UtilisationText(const Config& config) {

@@ -6,6 +6,8 @@
 // recomputed ones do not count (PaLM, arXiv:2204.02311, appendix B).
 #pragma once
 
+#include <functional>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -23,6 +25,18 @@ struct Utilisation {
   double mfu = 0.0;  ///< of the devices of the job
   std::vector<PartUtilisation> parts;
 };
+
+/// Operations of a step by module, and by projector of an edge.
+using FlopsByPart = std::map<std::string, double>;
+/// The peak of the devices that a module runs on, in FLOP/s.
+using PeakOf = std::function<double(const ModuleConfig& module)>;
+
+FlopsByPart FlopsOf(const Config& config, const std::vector<StepShape>& samples);
+
+/// Returns the utilisation of a step that took `seconds`. Every rank belongs to a module that does not run
+/// inside another.
+Utilisation UtilisationOf(const Config& config, const FlopsByPart& flops, double seconds,
+                          const PeakOf& peak_of);
 
 /// Returns the utilisation of a step that took `seconds`; nothing unless cluster.peak_tflops is
 /// stated. `samples`: the shape of each sample. A rank that shares a GPU counts as its share of it.

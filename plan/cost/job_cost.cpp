@@ -28,27 +28,41 @@ double ElementsOfEdge(const JobPlan& plan, const EdgePlan& edge, int end) {
   return Product(items * from.model->rows_per_item(), RowWidthOn(plan, edge));
 }
 
+/// The number of ranks on devices of the main kind.
+int MainRanks(const JobPlan& plan, const JobDevices& devices) {
+  int ranks = plan.config().cluster.ranks;
+  for (const ModulePlan& module : plan.modules()) {
+    if (devices.HasOwn(module.config->name)) ranks -= module.config->layout.num_ranks();
+  }
+  return ranks;
+}
+
 /// The time over a boundary, of which a part is filled: a leader sends the rows of its part, or receives them, whichever are
 /// more; then they go to all ranks that need them.
-double BoundaryTime(const JobPlan& plan, const DeviceModel& device, const EdgePlan& edge,
+double BoundaryTime(const JobPlan& plan, const JobDevices& devices, const EdgePlan& edge,
                     double filled) {
   const double bytes = filled * RowBytes(plan.config());
-  const Layout& from = plan.ModuleOf(edge.from).config->layout;
-  const Layout& to = plan.ModuleOf(edge.to).config->layout;
+  const ModuleConfig& sender = *plan.ModuleOf(edge.from).config;
+  const ModuleConfig& receiver = *plan.ModuleOf(edge.to).config;
+  const Layout& from = sender.layout;
+  const Layout& to = receiver.layout;
+  const Topology& topology = devices.Of(receiver.name).topology;
   const double sent = bytes * ElementsOfEdge(plan, edge, edge.from) / from.cp;
   const double received = bytes * ElementsOfEdge(plan, edge, edge.to) / to.cp;
   if (edge.placement == Placement::kColocated) {
     // Ranks gather what they do not have.
     const auto ranks = static_cast<int>(std::max<std::int64_t>(1, CeilDivide(from.dp, to.dp)));
-    return RingTime(device.topology.LinkOf(ranks, 1), received, ranks);
+    return RingTime(topology.LinkOf(ranks, 1), received, ranks);
   }
-  const int ranks = plan.config().cluster.ranks;
-  return device.topology.LinkOf(ranks, 1).TimeOf(std::max(sent, received)) +
-         RingTime(device.topology.LinkOf(to.tp, 1), received, to.tp);
+  const bool mixed = devices.HasOwn(sender.name) || devices.HasOwn(receiver.name);
+  const LinkRate link = mixed ? devices.Between(sender.name, receiver.name)
+                              : topology.LinkOf(MainRanks(plan, devices), 1);
+  return link.TimeOf(std::max(sent, received)) +
+         RingTime(topology.LinkOf(to.tp, 1), received, to.tp);
 }
 
 /// The same between two stages of a module, rank by rank.
-double HopTime(const JobPlan& plan, const DeviceModel& device, const ModuleConfig& module,
+double HopTime(const JobPlan& plan, const JobDevices& devices, const ModuleConfig& module,
                const StageLink& hop, double filled) {
   const Layout& layout = module.layout;
   const auto text = module.model->text();
@@ -60,17 +74,20 @@ double HopTime(const JobPlan& plan, const DeviceModel& device, const ModuleConfi
   const double parts = layout.cp * (layout.cuts_rows() ? layout.tp : 1.0);
   const std::vector<int> from = plan.AllRanksOf(plan.stages()[At(hop.from)]);
   const std::vector<int> to = plan.AllRanksOf(plan.stages()[At(hop.to)]);
-  const Topology& topology = device.topology;
+  const Topology& topology = devices.Of(module.name).topology;
+  // Devices of another kind begin with a node.
+  const int first = devices.HasOwn(module.name) ? std::ranges::min(module.ranks) : 0;
+  const auto node_of = [&](int rank) { return (rank - first) / topology.devices_per_node; };
   bool inside = true;
   for (std::size_t i = 0; i < from.size(); ++i) {
-    inside = inside && from[i] / topology.devices_per_node == to[i] / topology.devices_per_node;
+    inside = inside && node_of(from[i]) == node_of(to[i]);
   }
   return (inside ? topology.inside : topology.between)
       .TimeOf(filled * RowBytes(plan.config()) * elements / parts);
 }
 
 /// `filled`: FilledParts.
-std::vector<std::int64_t> LinkTimes(const JobPlan& plan, const DeviceModel& device,
+std::vector<std::int64_t> LinkTimes(const JobPlan& plan, const JobDevices& devices,
                                     const std::vector<double>& filled) {
   std::vector<std::int64_t> times;
   for (const StageLink& link : plan.graph().links()) {
@@ -78,9 +95,10 @@ std::vector<std::int64_t> LinkTimes(const JobPlan& plan, const DeviceModel& devi
     const ModuleConfig& module = *plan.ModuleOf(from).config;
     const double part = filled[At(from)];
     const double seconds = link.edge < 0
-                               ? HopTime(plan, device, module, link, part)
-                               : BoundaryTime(plan, device, plan.edges()[At(link.edge)], part);
-    times.push_back(module.model->computes() ? Ns(device.message_s + seconds) : 0);
+                               ? HopTime(plan, devices, module, link, part)
+                               : BoundaryTime(plan, devices, plan.edges()[At(link.edge)], part);
+    const double message_s = devices.Of(module.name).message_s;
+    times.push_back(module.model->computes() ? Ns(message_s + seconds) : 0);
   }
   return times;
 }
@@ -97,11 +115,12 @@ PassDuration DurationOf(const std::vector<UnitCosts>& stages, const Schedule& sc
   };
 }
 
-ReplicaCosts CostsOfReplicas(const JobPlan& plan, const DeviceModel& device,
+ReplicaCosts CostsOfReplicas(const JobPlan& plan, const JobDevices& devices,
                              const PlacedSamples& samples, const StagePlan& stage) {
   const ModulePlan& module = plan.ModuleOf(stage.module);
   const Units units = module.units.In(plan.config().schedule.microbatches);
-  const StagePrice price(plan.config(), device, module.config->name, stage.pp);
+  const std::string& name = module.config->name;
+  const StagePrice price(plan.config(), devices.Of(name), name, stage.pp);
   ReplicaCosts costs;
   for (std::int64_t unit = 0; unit < units.count; ++unit) {
     auto& of_unit = costs.emplace_back();
@@ -142,18 +161,18 @@ UnitCosts SlowestOf(const ReplicaCosts& costs, const Interval& replicas) {
 
 }  // namespace
 
-std::vector<PassCost> StageCosts(const JobPlan& plan, const DeviceModel& device) {
+std::vector<PassCost> StageCosts(const JobPlan& plan, const JobDevices& devices) {
   std::vector<PassCost> costs;
   for (const StagePlan& stage : plan.stages()) {
     const ModuleConfig& module = *plan.ModuleOf(stage.module).config;
-    costs.push_back(CostOfStage(plan.config(), device, module.name, stage.pp,
+    costs.push_back(CostOfStage(plan.config(), devices.Of(module.name), module.name, stage.pp,
                                 MostWorkOfUnit(plan.config(), module)));
   }
   return costs;
 }
 
-std::vector<std::int64_t> LinkTimes(const JobPlan& plan, const DeviceModel& device) {
-  return LinkTimes(plan, device, std::vector<double>(plan.modules().size(), 1.0));
+std::vector<std::int64_t> LinkTimes(const JobPlan& plan, const JobDevices& devices) {
+  return LinkTimes(plan, devices, std::vector<double>(plan.modules().size(), 1.0));
 }
 
 double BubbleOf(const JobPlan& plan, const Simulation& simulation) {
@@ -188,7 +207,7 @@ static JobCost Played(const JobPlan& plan, std::vector<UnitCosts> stages,
 }
 
 /// Adds what follows the passes.
-static void AddUpdates(const JobPlan& plan, const DeviceModel& device, JobCost& cost) {
+static void AddUpdates(const JobPlan& plan, const JobDevices& devices, JobCost& cost) {
   const Config& config = plan.config();
   cost.summed_s = cost.passes_s;
   // By device: what its stages do after their passes, one after the other.
@@ -200,7 +219,8 @@ static void AddUpdates(const JobPlan& plan, const DeviceModel& device, JobCost& 
     const double last_backward_s =
         passes.empty() ? 0.0
                        : cost.stages[At(stage.stage)].Of(passes.back().pass.unit).backward_s();
-    const UpdateCost update = CostOfUpdate(config, device, module.name, stage.pp, last_backward_s);
+    const UpdateCost update =
+        CostOfUpdate(config, devices.Of(module.name), module.name, stage.pp, last_backward_s);
     cost.updates.push_back(update);
     for (const int on : plan.schedule().DevicesOf(stage.stage)) {
       UpdateCost& sum = after[on];
@@ -219,14 +239,14 @@ static void AddUpdates(const JobPlan& plan, const DeviceModel& device, JobCost& 
   }
   cost.updated_s = cost.summed_s + update_s;
   cost.gathered_s = cost.updated_s + gather_s;
-  cost.step_s = cost.gathered_s + device.step_s;
+  cost.step_s = cost.gathered_s + devices.main.step_s;
 }
 
-JobCost CostOfJob(const JobPlan& plan, const DeviceModel& device) {
+JobCost CostOfJob(const JobPlan& plan, const JobDevices& devices) {
   std::vector<UnitCosts> stages;
-  for (PassCost& stage : StageCosts(plan, device)) stages.emplace_back(std::vector{stage});
-  JobCost cost = Played(plan, std::move(stages), LinkTimes(plan, device));
-  AddUpdates(plan, device, cost);
+  for (PassCost& stage : StageCosts(plan, devices)) stages.emplace_back(std::vector{stage});
+  JobCost cost = Played(plan, std::move(stages), LinkTimes(plan, devices));
+  AddUpdates(plan, devices, cost);
   return cost;
 }
 
@@ -249,13 +269,13 @@ JobCost PlayedPasses(const JobPlan& plan, const std::vector<ReplicaCosts>& costs
   return slowest;
 }
 
-JobCost CostOfJob(const JobPlan& plan, const DeviceModel& device, const PlacedSamples& samples) {
+JobCost CostOfJob(const JobPlan& plan, const JobDevices& devices, const PlacedSamples& samples) {
   std::vector<ReplicaCosts> costs;
   for (const StagePlan& stage : plan.stages()) {
-    costs.push_back(CostsOfReplicas(plan, device, samples, stage));
+    costs.push_back(CostsOfReplicas(plan, devices, samples, stage));
   }
-  JobCost cost = PlayedPasses(plan, costs, LinkTimes(plan, device, FilledParts(plan, samples)));
-  AddUpdates(plan, device, cost);
+  JobCost cost = PlayedPasses(plan, costs, LinkTimes(plan, devices, FilledParts(plan, samples)));
+  AddUpdates(plan, devices, cost);
   return cost;
 }
 

@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "plan/cost/device.hpp"
+#include "plan/cost/job_devices.hpp"
 #include "plan/cost/stage_cost.hpp"
 #include "plan/cost/unit_work.hpp"
 #include "plan/job_plan.hpp"
@@ -41,10 +41,10 @@ struct JobCost {
 };
 
 /// Returns the passes of every stage in a unit of the most work.
-std::vector<PassCost> StageCosts(const JobPlan& plan, const DeviceModel& device);
+std::vector<PassCost> StageCosts(const JobPlan& plan, const JobDevices& devices);
 
 /// Returns by link the time of a tensor from one stage to the next, in ns, for a unit of the most work.
-std::vector<std::int64_t> LinkTimes(const JobPlan& plan, const DeviceModel& device);
+std::vector<std::int64_t> LinkTimes(const JobPlan& plan, const JobDevices& devices);
 
 /// Share of the time of all ranks of the step in which they compute nothing (docs/schedules.md).
 /// Stages are weighted by their ranks.
@@ -52,10 +52,10 @@ double BubbleOf(const JobPlan& plan, const Simulation& simulation);
 
 /// Returns the cost of a step in which every unit has the most work. Throws LayoutError if the schedule
 /// cannot finish.
-JobCost CostOfJob(const JobPlan& plan, const DeviceModel& device);
+JobCost CostOfJob(const JobPlan& plan, const JobDevices& devices);
 /// The same for a step of these samples, one entry for each place of the global batch. Tensors between
 /// stages have their average size.
-JobCost CostOfJob(const JobPlan& plan, const DeviceModel& device, const PlacedSamples& samples);
+JobCost CostOfJob(const JobPlan& plan, const JobDevices& devices, const PlacedSamples& samples);
 
 /// The passes of a stage in a step: by unit, by replica.
 using ReplicaCosts = std::vector<std::vector<PassCost>>;

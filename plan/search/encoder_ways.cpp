@@ -32,8 +32,9 @@ EncoderWays::Tables& EncoderWays::TablesOf(std::size_t encoder, int tp, std::siz
   const std::string& name = job_.encoders[encoder];
   const Config with = job_.With(name, {.tp = tp}, RecomputeLevels()[level], 0);
   const AlikeLayers& layers = job_.LayersOf(name);
-  ModuleTable one(with, name, kSamples, job_.device, job_.limits.average, layers);
-  ModuleTable two(with, name, 2 * kSamples, job_.device, job_.limits.average, layers, &one);
+  const DeviceModel& device = job_.DeviceOf(encoder);
+  ModuleTable one(with, name, kSamples, device, job_.limits.average, layers);
+  ModuleTable two(with, name, 2 * kSamples, device, job_.limits.average, layers, &one);
   return tables_.emplace(key, Tables{std::move(one), std::move(two), {}}).first->second;
 }
 
@@ -47,7 +48,7 @@ Pipeline EncoderWays::PipelineOf(std::size_t encoder, std::size_t level, const P
   }
   const auto stages = Between(cut->second.first, cut->second.second,
                               static_cast<double>(run.samples - kSamples) / kSamples);
-  return troupe::PipelineOf(job_.config, job_.device, module, stages, run);
+  return troupe::PipelineOf(job_.config, job_.DeviceOf(encoder), module, stages, run);
 }
 
 std::vector<std::vector<EncoderWay>> EncoderWays::With(const SinkPoint& sink) {
@@ -59,7 +60,8 @@ std::vector<std::vector<EncoderWay>> EncoderWays::With(const SinkPoint& sink) {
     }
     const double waiting_bytes = WaitingBytes(sink, encoder);
     for (const int tp : TpsOf(encoder)) {
-      for (std::size_t level = 0; level < RecomputeLevels().size(); ++level) {
+      for (std::size_t level = 0; !job_.HasOwnDevices(encoder) && level < RecomputeLevels().size();
+           ++level) {
         auto way = Colocated(sink, encoder, tp, level);
         if (!way) break;
         way->option.memory_bytes += waiting_bytes;
@@ -73,7 +75,7 @@ std::vector<std::vector<EncoderWay>> EncoderWays::With(const SinkPoint& sink) {
 
 std::vector<int> EncoderWays::TpsOf(std::size_t encoder) const {
   std::vector<int> tps;
-  for (const std::int64_t tp : PowersOfTwo(job_.device.topology.devices_per_node)) {
+  for (const std::int64_t tp : PowersOfTwo(job_.DeviceOf(encoder).topology.devices_per_node)) {
     if (modules_[encoder].model->AllowsTp(static_cast<int>(tp))) {
       tps.push_back(static_cast<int>(tp));
     }
@@ -110,7 +112,7 @@ double EncoderWays::WaitingBytes(const SinkPoint& sink, std::size_t encoder) {
 double EncoderWays::MostShared(const SinkPoint& sink) {
   double sum = 0.0;
   for (std::size_t encoder = 0; encoder < modules_.size(); ++encoder) {
-    if ((sink.inlined >> encoder & 1U) != 0U) continue;
+    if ((sink.inlined >> encoder & 1U) != 0U || job_.HasOwnDevices(encoder)) continue;
     double most = 0.0;
     for (const int tp : TpsOf(encoder)) {
       const auto way = Colocated(sink, encoder, tp, 0);
@@ -124,7 +126,10 @@ double EncoderWays::MostShared(const SinkPoint& sink) {
 /// An encoder on its own ranks: it encodes a microbatch while the sink computes earlier ones.
 void EncoderWays::AddDisjoint(const SinkPoint& sink, std::size_t encoder, int tp,
                               std::vector<EncoderWay>& ways) {
-  const int left = job_.limits.ranks - sink.layout.num_ranks();
+  const auto own = job_.devices.own.find(job_.encoders[encoder]);
+  const bool has_own = own != job_.devices.own.end();
+  const int left = has_own ? own->second.number : job_.limits.ranks - sink.layout.num_ranks();
+  const double most_bytes = job_.MostBytesOn(job_.DeviceOf(encoder));
   const std::int64_t batch = sink.micro_batch_size * sink.layout.dp;
   const std::int64_t layers = job_.LayersOf(job_.encoders[encoder]).num_layers();
   const std::int64_t in_flight = std::int64_t{sink.layout.pp} * sink.chunks;
@@ -138,12 +143,12 @@ void EncoderWays::AddDisjoint(const SinkPoint& sink, std::size_t encoder, int tp
         const Pipeline pipeline = PipelineOf(
             encoder, level,
             {.samples = batch / dp, .units = sink.microbatches, .units_behind = in_flight});
-        if (pipeline.bytes > job_.most_bytes) continue;
-        ways.push_back({{.ranks = layout.num_ranks(),
+        if (pipeline.bytes > most_bytes) continue;
+        ways.push_back({{.ranks = has_own ? 0 : layout.num_ranks(),
                          .first_s = pipeline.first_s,
                          .period_s = pipeline.period_s,
                          .after_s = pipeline.update_s},
-                        {Placement::kDisjoint, layout, RecomputeLevels()[level]}});
+                        {Placement::kDisjoint, layout, RecomputeLevels()[level], has_own}});
         break;
       }
     }

@@ -8,8 +8,8 @@
 namespace troupe {
 namespace {
 
-std::optional<Plan> FastestOn(const Config& config, const DeviceModel& device, int ranks) {
-  Plans plans = BestPlans(SearchSpace(config, device, {.ranks = ranks}), config, device, 1);
+std::optional<Plan> FastestOn(const Config& config, const JobDevices& devices, int ranks) {
+  Plans plans = BestPlans(SearchSpace(config, devices, {.ranks = ranks}), config, devices, 1);
   if (plans.best.empty()) return std::nullopt;
   return std::move(plans.best.front());
 }
@@ -27,12 +27,12 @@ std::vector<int> MoreRanks(int ranks, int of_node) {
   return numbers;
 }
 
-std::optional<NearestChange> WithMoreRanks(const Config& config, const DeviceModel& device,
+std::optional<NearestChange> WithMoreRanks(const Config& config, const JobDevices& devices,
                                            int ranks) {
-  const std::vector<int> numbers = MoreRanks(ranks, device.topology.devices_per_node);
+  const std::vector<int> numbers = MoreRanks(ranks, devices.main.topology.devices_per_node);
   std::optional<NearestChange> found;
   const auto fits = [&](int number) {
-    auto plan = FastestOn(config, device, number);
+    auto plan = FastestOn(config, devices, number);
     if (!plan) return false;
     found = NearestChange{"--gpus " + std::to_string(number), *std::move(plan)};
     return true;
@@ -53,14 +53,15 @@ std::optional<NearestChange> WithMoreRanks(const Config& config, const DeviceMod
   return found;
 }
 
-std::optional<NearestChange> OnLargerDevice(const Config& config, const DeviceModel& device,
+std::optional<NearestChange> OnLargerDevice(const Config& config, const JobDevices& devices,
                                             int ranks, const Surroundings& around) {
-  std::vector<std::pair<DeviceModel, std::string>> larger;
+  std::vector<std::pair<JobDevices, std::string>> larger;
+  const auto memory_of = [](const JobDevices& each) { return each.main.memory_bytes; };
   for (const std::string& name : around.devices) {
-    DeviceModel other = around.device_of(name, config);
-    if (other.memory_bytes > device.memory_bytes) larger.emplace_back(std::move(other), name);
+    JobDevices other = around.devices_of(name, config);
+    if (memory_of(other) > memory_of(devices)) larger.emplace_back(std::move(other), name);
   }
-  std::ranges::stable_sort(larger, {}, [](const auto& each) { return each.first.memory_bytes; });
+  std::ranges::stable_sort(larger, {}, [&](const auto& each) { return memory_of(each.first); });
   for (const auto& [other, name] : larger) {
     if (auto plan = FastestOn(config, other, ranks)) {
       return NearestChange{"--device " + name, *std::move(plan)};
@@ -73,17 +74,17 @@ std::optional<NearestChange> OnLargerDevice(const Config& config, const DeviceMo
 
 std::vector<NearestChange> NearestChanges(const Config& config, int ranks,
                                           const Surroundings& around) {
-  const DeviceModel device = around.device_of(around.device, config);
+  const JobDevices devices = around.devices_of(around.device, config);
   std::vector<NearestChange> changes;
   const auto add = [&](std::optional<NearestChange> change) {
     if (change) changes.push_back(*std::move(change));
   };
-  add(WithMoreRanks(config, device, ranks));
-  add(OnLargerDevice(config, device, ranks, around));
+  add(WithMoreRanks(config, devices, ranks));
+  add(OnLargerDevice(config, devices, ranks, around));
   if (config.optimizer.shard != OptimizerShard::kData) {
     Config sharded = config;
     sharded.optimizer.shard = OptimizerShard::kData;
-    if (auto plan = FastestOn(sharded, device, ranks)) {
+    if (auto plan = FastestOn(sharded, devices, ranks)) {
       add(NearestChange{"--set optimizer.shard=data", *std::move(plan)});
     }
   }
@@ -91,12 +92,19 @@ std::vector<NearestChange> NearestChanges(const Config& config, int ranks,
     Config rounded = config;
     rounded.run.precision = Precision::kBFloat16;
     try {
-      const DeviceModel other = around.device_of(around.device, rounded);
+      const JobDevices other = around.devices_of(around.device, rounded);
       if (auto plan = FastestOn(rounded, other, ranks)) {
         add(NearestChange{"--set run.precision=bfloat16", *std::move(plan)});
       }
     } catch (const std::runtime_error&) {
       // The device was measured in another precision.
+    }
+  }
+  for (const auto& [module, own] : devices.own) {
+    JobDevices without = devices;
+    without.own.erase(module);
+    if (auto plan = FastestOn(config, without, ranks)) {
+      add(NearestChange{"without --device-of " + module, *std::move(plan)});
     }
   }
   return changes;

@@ -19,13 +19,15 @@ struct NearestChange {
 struct Surroundings {
   std::string device;                ///< its name, or a file
   std::vector<std::string> devices;  ///< that are known
-  /// Returns a device for a run of that precision. May throw std::runtime_error.
-  std::function<DeviceModel(const std::string& name, const Config& config)> device_of;
+  /// Returns the devices of a job whose main one has that name, for the precision of `config`. May throw
+  /// std::runtime_error.
+  std::function<JobDevices(const std::string& name, const Config& config)> devices_of;
 };
 
 /// Returns changes each of which is enough by itself: the fewest devices, up to 16 times as many (a power of
 /// two inside a node, else whole nodes); the known device with the least memory that is enough; the
-/// optimizer's state divided over data parallelism; bfloat16. Each is found by a search with that change.
+/// optimizer's state divided over data parallelism; bfloat16; an encoder without devices of its own. Each is
+/// found by a search with that change.
 std::vector<NearestChange> NearestChanges(const Config& config, int ranks,
                                           const Surroundings& around);
 

@@ -15,13 +15,20 @@
 namespace troupe {
 namespace {
 
-double MostBytes(const JobPlan& plan) {
-  std::size_t most = 0;
-  for (const auto& [rank, bytes] :
-       RankNeeds(StageNeeds(plan, ProcessPlan(plan.config().cluster)))) {
-    most = std::max(most, bytes);
+/// Sets the bytes of the rank whose device is fullest.
+void SetBytes(const JobPlan& plan, const JobDevices& devices, Plan& result) {
+  std::map<int, double> memory;  // by rank
+  for (const ModulePlan& module : plan.modules()) {
+    const double bytes = devices.Of(module.config->name).memory_bytes;
+    for (const int rank : module.config->ranks) memory[rank] = bytes;
   }
-  return static_cast<double>(most);
+  const auto share_of = [](double bytes, double of) { return of > 0.0 ? bytes / of : bytes; };
+  for (const auto& [rank, need] : RankNeeds(StageNeeds(plan, ProcessPlan(plan.config().cluster)))) {
+    const auto bytes = static_cast<double>(need);
+    if (share_of(bytes, memory[rank]) <= share_of(result.bytes, result.memory_bytes)) continue;
+    result.bytes = bytes;
+    result.memory_bytes = memory[rank];
+  }
 }
 
 /// The share of the time of all passes that is communication.
@@ -38,60 +45,76 @@ double SendingOf(const JobPlan& plan, const JobCost& cost) {
 }
 
 /// Returns the cost of the step whose time is nearest to the average.
-JobCost CostOfSteps(const JobPlan& plan, const DeviceModel& device, const Workload& workload) {
-  if (workload.empty()) return CostOfJob(plan, device);
+JobCost CostOfSteps(const JobPlan& plan, const JobDevices& devices, const Workload& workload) {
+  if (workload.empty()) return CostOfJob(plan, devices);
   std::vector<JobCost> steps;
   double average_s = 0.0;
   for (const PlacedSamples& samples : workload) {
-    steps.push_back(CostOfJob(plan, device, InOrder(plan.config(), samples)));
+    steps.push_back(CostOfJob(plan, devices, InOrder(plan.config(), samples)));
     average_s += steps.back().step_s / static_cast<double>(workload.size());
   }
   return *std::ranges::min_element(
       steps, {}, [&](const JobCost& step) { return std::abs(step.step_s - average_s); });
 }
 
-double FlopsOfStep(const Config& config, const Workload& workload) {
+FlopsByPart FlopsOfStep(const Config& config, const Workload& workload) {
   if (workload.empty()) {
-    return TotalFlops(StepFlops(config, FullSamples(config, config.Sink(), config.global_batch())));
+    return FlopsOf(config, {FullSamples(config, config.Sink(), config.global_batch())});
   }
   std::vector<StepShape> samples;
   for (const PlacedSamples& step : workload) {
     for (const auto& place : step) samples.insert(samples.end(), place.begin(), place.end());
   }
-  double flops = 0.0;
-  for (const StepShape& shape : ByLength(samples)) flops += TotalFlops(StepFlops(config, shape));
-  return flops / static_cast<double>(workload.size());
+  FlopsByPart flops = FlopsOf(config, samples);
+  for (auto& [part, of_part] : flops) of_part /= static_cast<double>(workload.size());
+  return flops;
+}
+
+/// Returns whether the peak of every device is known.
+bool KnowsPeaks(const JobDevices& devices) {
+  return devices.main.peak_flops_per_s > 0.0 &&
+         std::ranges::all_of(devices.own, [](const auto& entry) {
+           return entry.second.kind.peak_flops_per_s > 0.0;
+         });
 }
 
 }  // namespace
 
 /// Sets the cost of a step, and what follows from it.
-static void Price(const DeviceModel& device, const Workload& workload, Plan& result) {
+static void Price(const JobDevices& devices, const Workload& workload, Plan& result) {
   // Copies for checkpoints are in host memory, and take long to count.
   Config without = result.config;
   without.checkpoint = {.every = 0, .every_minutes = 0.0, .async = false, .replicas = 0};
   const JobPlan plan(std::move(without));
-  result.cost = CostOfSteps(plan, device, workload);
+  result.cost = CostOfSteps(plan, devices, workload);
   result.bubble = BubbleOf(plan, result.cost.passes);
   result.sending = SendingOf(plan, result.cost);
-  result.bytes = MostBytes(plan);
-  if (device.peak_flops_per_s > 0.0) {
-    result.mfu = FlopsOfStep(result.config, workload) /
-                 (result.cost.step_s * device.peak_flops_per_s * result.job.ranks);
-  }
+  SetBytes(plan, devices, result);
+  if (!KnowsPeaks(devices)) return;
+  result.use = UtilisationOf(
+      result.config, FlopsOfStep(result.config, workload), result.cost.step_s,
+      [&](const ModuleConfig& module) { return devices.Of(module.name).peak_flops_per_s; });
 }
 
-Plan PlanOf(const Config& config, const PlannedJob& job, const DeviceModel& device,
+Plan PlanOf(const Config& config, const PlannedJob& job, const JobDevices& devices,
             const Workload& workload) {
   Plan result{job, Applied(config, job), {}};
-  Price(device, workload, result);
+  Price(devices, workload, result);
   return result;
 }
 
-Plan PlanAsIs(const Config& config, const DeviceModel& device, const Workload& workload) {
+Plan PlanAsIs(const Config& config, const JobDevices& devices, const Workload& workload) {
   Plan result{{}, config, {}};
   result.job.ranks = config.cluster.ranks;
-  Price(device, workload, result);
+  // What shares devices with other modules has none of its own.
+  JobDevices there = devices;
+  std::erase_if(there.own, [&](const auto& entry) {
+    const ModuleConfig& module = FindModule(config, entry.first);
+    return module.inline_in ||
+           PlacementOfEdge(config, *config.FindEdge(module.name, config.Sink().name)) !=
+               Placement::kDisjoint;
+  });
+  Price(there, workload, result);
   return result;
 }
 
@@ -109,7 +132,7 @@ bool AreTwins(const Plan& a, const Plan& b) {
          std::abs(a.cost.step_s - b.cost.step_s) <= kSameTime * a.cost.step_s;
 }
 
-Plans BestPlans(const SearchSpace& space, const Config& config, const DeviceModel& device,
+Plans BestPlans(const SearchSpace& space, const Config& config, const JobDevices& devices,
                 std::size_t most, const PlanProgress& progress, const Workload& workload) {
   std::vector<Plan> plans;
   // All plans have the same samples, so one step tells most of them apart.
@@ -121,8 +144,8 @@ Plans BestPlans(const SearchSpace& space, const Config& config, const DeviceMode
     std::size_t number = 0;
     for (const PlannedJob& job : jobs) {
       if (progress) progress(number++, jobs.size());
-      Plan plan = PlanOf(config, job, device, first_step);
-      if (device.memory_bytes > 0.0 && plan.bytes > device.memory_bytes) continue;
+      Plan plan = PlanOf(config, job, devices, first_step);
+      if (!plan.fits()) continue;
       plans.push_back(std::move(plan));
     }
     if (!plans.empty()) break;
@@ -132,7 +155,7 @@ Plans BestPlans(const SearchSpace& space, const Config& config, const DeviceMode
   if (workload.size() > 1) {
     constexpr std::size_t kMore = 12;  // than are wanted
     const auto priced = std::span(plans).first(std::min(plans.size(), most + kMore));
-    for (Plan& plan : priced) Price(device, workload, plan);
+    for (Plan& plan : priced) Price(devices, workload, plan);
     std::ranges::stable_sort(priced, {}, step_of);
   }
   Plans found;

@@ -9,6 +9,7 @@
 
 #include "plan/cost/job_cost.hpp"
 #include "plan/search/space.hpp"
+#include "plan/utilisation.hpp"
 
 namespace troupe {
 
@@ -21,18 +22,20 @@ struct Plan {
   PlannedJob job;
   Config config;  ///< Applied
   JobCost cost;
-  double bubble = 0.0;   ///< share of the step in which ranks compute nothing
-  double sending = 0.0;  ///< share of the ranks' passes that waits for collectives
-  double bytes = 0.0;    ///< of the rank that holds most
-  double mfu = 0.0;      ///< 0: the peak of the device is not known
+  double bubble = 0.0;        ///< share of the step in which ranks compute nothing
+  double sending = 0.0;       ///< share of the ranks' passes that waits for collectives
+  double bytes = 0.0;         ///< of the rank whose device is fullest
+  double memory_bytes = 0.0;  ///< of that device; 0: not known
+  Utilisation use = {};       ///< no parts: the peak of a device is not known
+  bool fits() const { return memory_bytes <= 0.0 || bytes <= memory_bytes; }
 };
 
 /// Returns the plan of a job. Throws LayoutError if it cannot run.
-Plan PlanOf(const Config& config, const PlannedJob& job, const DeviceModel& device,
+Plan PlanOf(const Config& config, const PlannedJob& job, const JobDevices& devices,
             const Workload& workload = {});
 /// Returns `config` as it stands as a plan, whose job has nothing but the number of ranks. Throws LayoutError
 /// if it cannot run.
-Plan PlanAsIs(const Config& config, const DeviceModel& device, const Workload& workload = {});
+Plan PlanAsIs(const Config& config, const JobDevices& devices, const Workload& workload = {});
 
 /// A plan with at most this share of the devices of the best one has clearly fewer.
 inline constexpr double kClearlyFewer = 0.9;
@@ -58,7 +61,7 @@ using PlanProgress = std::function<void(std::size_t number, std::size_t all)>;
 
 /// Returns the fastest plans, at most `most`, of twins the first. Those that need more memory than there
 /// is, by the estimate that `troupe check` prints, are left out.
-Plans BestPlans(const SearchSpace& space, const Config& config, const DeviceModel& device,
+Plans BestPlans(const SearchSpace& space, const Config& config, const JobDevices& devices,
                 std::size_t most, const PlanProgress& progress = nullptr,
                 const Workload& workload = {});
 

@@ -40,9 +40,9 @@ std::vector<std::int64_t> HalvesOf(std::int64_t number) {
   return halves;
 }
 
-SearchJob::SearchJob(const Config& base, const DeviceModel& model, const SearchLimits& most)
+SearchJob::SearchJob(const Config& base, const JobDevices& given, const SearchLimits& most)
     : config(base),
-      device(model),
+      devices(given),
       limits(most),
       sink(base.Sink().name),
       global_batch(base.global_batch()) {
@@ -69,8 +69,12 @@ SearchJob::SearchJob(const Config& base, const DeviceModel& model, const SearchL
     throw LayoutError("a plan is made for at most 8 encoders, got " +
                       std::to_string(encoders.size()));
   }
-  most_bytes = device.memory_bytes > 0.0 ? device.memory_bytes * (1.0 - limits.reserve)
-                                         : std::numeric_limits<double>::infinity();
+  most_bytes = MostBytesOn(devices.main);
+}
+
+double SearchJob::MostBytesOn(const DeviceModel& device) const {
+  return device.memory_bytes > 0.0 ? device.memory_bytes * (1.0 - limits.reserve)
+                                   : std::numeric_limits<double>::infinity();
 }
 
 const ModuleConfig& SearchJob::Sink() const { return FindModule(config, sink); }

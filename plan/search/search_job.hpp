@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "configs/config.hpp"
-#include "plan/cost/device.hpp"
+#include "plan/cost/job_devices.hpp"
 #include "plan/search/alike_layers.hpp"
 #include "plan/search/space.hpp"
 
@@ -15,7 +15,7 @@ namespace troupe {
 
 struct SearchJob {
   /// Throws LayoutError for a graph other than one sink that all others feed directly.
-  SearchJob(const Config& base, const DeviceModel& model, const SearchLimits& most);
+  SearchJob(const Config& base, const JobDevices& given, const SearchLimits& most);
 
   const ModuleConfig& Sink() const;
   const ModuleConfig& Encoder(std::size_t encoder) const;
@@ -26,13 +26,18 @@ struct SearchJob {
   bool IsLegal(const ModuleConfig& module) const;
   AlikeLayers& LayersOf(const std::string& module) { return layers.at(module); }
 
+  /// Returns the bytes that a rank of a device may have.
+  double MostBytesOn(const DeviceModel& device) const;
+  const DeviceModel& DeviceOf(std::size_t encoder) const { return devices.Of(encoders[encoder]); }
+  bool HasOwnDevices(std::size_t encoder) const { return devices.HasOwn(encoders[encoder]); }
+
   Config config;
-  DeviceModel device;
+  JobDevices devices;
   SearchLimits limits;
   std::string sink;
   std::vector<std::string> encoders;  ///< in the order of the file
   std::int64_t global_batch = 0;
-  double most_bytes = 0.0;                    ///< of a rank
+  double most_bytes = 0.0;                    ///< MostBytesOn the main device
   std::map<std::string, AlikeLayers> layers;  ///< by module
 };
 

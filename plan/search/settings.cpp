@@ -1,5 +1,6 @@
 // A planned job as a configuration.
 #include <algorithm>
+#include <numeric>
 
 #include "layout/text.hpp"
 #include "plan/search/space.hpp"
@@ -10,9 +11,11 @@ namespace {
 
 struct PlacedModule {
   ModuleConfig* module = nullptr;
-  const Layout* layout = nullptr;  ///< null: inline
+  Placement placement = Placement::kColocated;  ///< with the sink, or the sink itself
+  const Layout* layout = nullptr;               ///< null: inline
   const Recompute* recompute = nullptr;
   bool offloads = false;
+  bool on_own_devices = false;
 };
 
 /// The modules in the order of the file, with what the job says of them.
@@ -22,14 +25,20 @@ std::vector<PlacedModule> PlacedModules(Config& config, const PlannedJob& job) {
   std::size_t encoder = 0;
   for (ModuleConfig& module : config.modules) {
     if (module.name == sink) {
-      placed.push_back({&module, &job.sink.layout, &job.sink.recompute, job.sink.offloads});
+      placed.push_back({.module = &module,
+                        .layout = &job.sink.layout,
+                        .recompute = &job.sink.recompute,
+                        .offloads = job.sink.offloads});
       continue;
     }
     const EncoderPoint& point = job.encoders.at(encoder++);
     const bool runs_inside = point.placement == Placement::kInline;
     // What runs inside is recomputed as it was configured.
-    placed.push_back({&module, runs_inside ? nullptr : &point.layout,
-                      runs_inside ? &module.recompute : &point.recompute});
+    placed.push_back({.module = &module,
+                      .placement = point.placement,
+                      .layout = runs_inside ? nullptr : &point.layout,
+                      .recompute = runs_inside ? &module.recompute : &point.recompute,
+                      .on_own_devices = point.on_own_devices});
   }
   return placed;
 }
@@ -68,16 +77,17 @@ std::string RanksValue(const std::vector<int>& ranks) {
 /// The nodes that the loader makes of a number of nodes.
 std::vector<ClusterNode> NodesOf(const PlannedJob& job) {
   std::vector<ClusterNode> nodes;
-  const int most = job.ranks_per_node > 0 ? job.ranks_per_node : job.ranks;
-  for (int left = job.ranks; left > 0; left -= most) {
-    nodes.push_back({"n" + std::to_string(nodes.size()), "", std::min(left, most)});
+  for (const int size : job.node_sizes) {
+    nodes.push_back({"n" + std::to_string(nodes.size()), "", size});
   }
+  if (nodes.empty()) nodes.push_back({"n0", "", job.ranks});
   return nodes;
 }
 
 /// As cluster.nodes takes them.
 std::string NodesValue(const std::vector<ClusterNode>& nodes) {
-  if (nodes.front().devices == nodes.back().devices) return std::to_string(nodes.size());
+  const auto size = std::ranges::count(nodes, nodes.front().devices, &ClusterNode::devices);
+  if (size == std::ssize(nodes)) return std::to_string(nodes.size());
   return "[" +
          Listed(nodes, ", ",
                 [](const ClusterNode& node) {
@@ -95,10 +105,23 @@ int CreditsFor(const Config& config, const PlannedJob& job, const EdgeConfig& ed
 
 }  // namespace
 
+/// Gives modules that share no ranks with others those from `next` on.
+static void GiveRanks(const std::vector<PlacedModule>& modules, int next) {
+  for (const bool on_own_devices : {false, true}) {
+    for (const PlacedModule& placed : modules) {
+      if (placed.on_own_devices != on_own_devices || placed.layout == nullptr) continue;
+      const bool apart = placed.placement == Placement::kDisjoint;
+      placed.module->ranks.resize(static_cast<std::size_t>(placed.layout->num_ranks()));
+      std::iota(placed.module->ranks.begin(), placed.module->ranks.end(), apart ? next : 0);
+      if (apart) next += placed.layout->num_ranks();
+    }
+  }
+}
+
 Config Applied(Config config, const PlannedJob& job) {
   const std::string sink = config.Sink().name;
-  int next = job.sink.layout.num_ranks();
-  for (const PlacedModule& placed : PlacedModules(config, job)) {
+  const std::vector<PlacedModule> modules = PlacedModules(config, job);
+  for (const PlacedModule& placed : modules) {
     ModuleConfig& module = *placed.module;
     module.inline_in.reset();
     module.layers_per_stage.clear();
@@ -112,18 +135,9 @@ Config Applied(Config config, const PlannedJob& job) {
       continue;
     }
     module.layout = *placed.layout;
-    const bool own = module.name != sink && module.layout.num_ranks() > 0;
-    const auto encoder = own ? std::ranges::find_if(job.encoders,
-                                                    [&](const EncoderPoint& point) {
-                                                      return &point.layout == placed.layout;
-                                                    })
-                             : job.encoders.end();
-    const bool apart = encoder != job.encoders.end() && encoder->placement == Placement::kDisjoint;
-    const int first = apart ? next : 0;
-    for (int i = 0; i < module.layout.num_ranks(); ++i) module.ranks.push_back(first + i);
-    if (apart) next += module.layout.num_ranks();
   }
-  config.cluster.ranks = next;
+  GiveRanks(modules, job.sink.layout.num_ranks());
+  config.cluster.ranks = job.ranks;
   config.cluster.nodes = NodesOf(job);
   config.cluster.ranks_per_gpu = 1;
   config.schedule.kind = job.sink.kind;

@@ -43,7 +43,7 @@ void SinkWays::AddDivisions() {
   constexpr std::int64_t kFewestTokens = 256;  // of a rank along cp
   const SearchLimits& limits = job_.limits;
   for (const std::int64_t tp :
-       PowersOfTwo(std::min(job_.device.topology.devices_per_node, limits.ranks))) {
+       PowersOfTwo(std::min(job_.devices.main.topology.devices_per_node, limits.ranks))) {
     if (!model.AllowsTp(static_cast<int>(tp))) continue;
     for (const std::int64_t cp :
          PowersOfTwo(std::min(model.most_context_parts(), limits.ranks / tp))) {
@@ -65,7 +65,8 @@ void SinkWays::AddDivisions() {
 
 bool SinkWays::MayInline(unsigned inlined, int tp) const {
   for (std::size_t i = 0; i < job_.encoders.size(); ++i) {
-    if ((inlined >> i & 1U) != 0U && !job_.Encoder(i).model->AllowsTp(tp)) return false;
+    if ((inlined >> i & 1U) == 0U) continue;
+    if (job_.HasOwnDevices(i) || !job_.Encoder(i).model->AllowsTp(tp)) return false;
   }
   return true;
 }
@@ -80,7 +81,7 @@ void SinkWays::AddDivision(const Layout& layout, std::int64_t samples, unsigned 
     const Config with = job_.With(job_.sink, layout, level, inlined);
     const std::tuple key(layout.tp, layout.ep, layout.etp, inlined);
     const auto like = like_.find(key);
-    division.tables.emplace_back(with, job_.sink, samples, job_.device, job_.limits.average,
+    division.tables.emplace_back(with, job_.sink, samples, job_.devices.main, job_.limits.average,
                                  job_.LayersOf(job_.sink),
                                  like == like_.end() ? nullptr : &like->second);
     if (like == like_.end()) like_.emplace(key, division.tables.back());
@@ -139,11 +140,11 @@ void SinkWays::AddSet(const Set& set, ModuleConfig& module, const std::vector<St
   module.layout.dp = static_cast<int>(replicas.back());
   const std::int64_t units = job_.global_batch / division.samples / replicas.back();
   const Pipeline least = LeastPipelineOf(
-      job_.config, job_.device, module, stages,
+      job_.config, job_.devices.main, module, stages,
       {.kind = set.kind, .samples = division.samples, .units = units, .offloads = set.offloads});
   if (least.bytes > job_.most_bytes) return;
   const double least_s =
-      job_.device.step_s + least.first_s + static_cast<double>(units - 1) * least.period_s;
+      job_.devices.main.step_s + least.first_s + static_cast<double>(units - 1) * least.period_s;
   sets_.push_back(set);
   least_s_.push_back(least_s * (1.0 - 1e-9));  // sums in another order may be less
 }
@@ -164,11 +165,11 @@ std::vector<SinkOption> SinkWays::Price(std::size_t index) {
     const std::int64_t microbatches = job_.global_batch / division.samples / dp;
     if (set.kind == ScheduleKind::kInterleaved && microbatches % set.pp != 0) continue;
     PipelineRun run = {.kind = set.kind, .samples = division.samples, .units = microbatches};
-    Pipeline pipeline = PipelineOf(job_.config, job_.device, module, stages, run);
+    Pipeline pipeline = PipelineOf(job_.config, job_.devices.main, module, stages, run);
     if (set.offloads) {
       if (pipeline.bytes <= job_.most_bytes) continue;  // it fits without
       run.offloads = true;
-      pipeline = PipelineOf(job_.config, job_.device, module, stages, run);
+      pipeline = PipelineOf(job_.config, job_.devices.main, module, stages, run);
     }
     if (pipeline.bytes > job_.most_bytes) continue;
     AddWay({module.layout, division.samples, microbatches, set.kind, set.chunks,
@@ -176,7 +177,7 @@ std::vector<SinkOption> SinkWays::Price(std::size_t index) {
            {.own = {.ranks = module.layout.num_ranks(),
                     .first_s = pipeline.first_s,
                     .period_s = pipeline.period_s,
-                    .fixed_s = job_.device.step_s,
+                    .fixed_s = job_.devices.main.step_s,
                     .after_s = pipeline.update_s},
             .units = microbatches,
             .free_bytes = job_.most_bytes - pipeline.bytes},

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <map>
+#include <numeric>
 #include <set>
+#include <utility>
 
 #include "plan/search/encoder_ways.hpp"
 #include "plan/search/search_job.hpp"
@@ -10,9 +12,12 @@
 
 namespace troupe {
 
+/// Of choices whose steps differ by less than this factor, the one with the fewest ranks is taken.
+static constexpr double kAboutEqual = 1.001;
+
 struct SearchSpace::Parts {
-  Parts(const Config& config, const DeviceModel& device, const SearchLimits& limits)
-      : job(config, device, limits), sinks(job), encoders(job) {}
+  Parts(const Config& config, const JobDevices& devices, const SearchLimits& limits)
+      : job(config, devices, limits), sinks(job), encoders(job) {}
 
   std::vector<std::vector<RunOption>> OptionsOf(std::size_t group) {
     std::vector<std::vector<RunOption>> options;
@@ -23,27 +28,55 @@ struct SearchSpace::Parts {
       options.resize(job.encoders.size());
       return options;
     }
-    auto& points = encoder_points[group];
-    for (const auto& ways : encoders.With(sink)) {
+    const auto& all = encoder_ways[group] = encoders.With(sink);
+    for (const auto& ways : all) {
       auto& list = options.emplace_back();
-      auto& its_points = points.emplace_back();
-      for (const EncoderWay& way : ways) {
-        list.push_back(way.option);
-        its_points.push_back(way.point);
-      }
+      for (const EncoderWay& way : ways) list.push_back(way.option);
     }
     return options;
+  }
+
+  /// Makes encoders on their own devices, whose ranks the search does not count, as small as a step that is
+  /// about equal allows.
+  void Shrink(const SinkOption& sink, const Choice& choice, std::vector<EncoderWay>& chosen) const {
+    const double limit_s = kAboutEqual * choice.step_s;
+    for (std::size_t i = 0; i < chosen.size(); ++i) {
+      if (!chosen[i].point.on_own_devices) continue;
+      for (const EncoderWay& way : encoder_ways.at(choice.group)[i]) {
+        if (way.point.layout.num_ranks() >= chosen[i].point.layout.num_ranks()) continue;
+        const EncoderWay before = std::exchange(chosen[i], way);
+        std::vector<const RunOption*> options;
+        for (const EncoderWay& each : chosen) options.push_back(&each.option);
+        if (StepTime({}, sink, options) > limit_s) chosen[i] = before;
+      }
+    }
+  }
+
+  /// Returns the sizes of the nodes of a job, those of the main devices first.
+  std::vector<int> NodeSizes(int main_ranks, const std::vector<EncoderWay>& chosen) const {
+    std::vector<int> sizes;
+    const auto add = [&sizes](int ranks, const DeviceModel& device) {
+      for (int left = ranks; left > 0; left -= device.topology.devices_per_node) {
+        sizes.push_back(std::min(left, device.topology.devices_per_node));
+      }
+    };
+    add(main_ranks, job.devices.main);
+    for (std::size_t i = 0; i < chosen.size(); ++i) {
+      if (!chosen[i].point.on_own_devices) continue;
+      add(chosen[i].point.layout.num_ranks(), job.DeviceOf(i));
+    }
+    return sizes;
   }
 
   SearchJob job;
   SinkWays sinks;
   EncoderWays encoders;
-  std::map<std::size_t, std::vector<std::vector<EncoderPoint>>> encoder_points;  ///< by group
+  std::map<std::size_t, std::vector<std::vector<EncoderWay>>> encoder_ways;  ///< by group
 };
 
-SearchSpace::SearchSpace(const Config& config, const DeviceModel& device,
+SearchSpace::SearchSpace(const Config& config, const JobDevices& devices,
                          const SearchLimits& limits)
-    : parts_(std::make_unique<Parts>(config, device, limits)) {}
+    : parts_(std::make_unique<Parts>(config, devices, limits)) {}
 
 SearchSpace::~SearchSpace() = default;
 
@@ -51,26 +84,30 @@ std::size_t SearchSpace::num_ways() const { return parts_->sinks.num_ways(); }
 std::size_t SearchSpace::num_priced() const { return parts_->sinks.num_priced(); }
 
 std::vector<PlannedJob> SearchSpace::Best(double within) const {
+  Parts& parts = *parts_;
+  std::map<std::size_t, std::vector<SinkOption>> priced;  // by set
   const ChoiceProblem problem{
-      .max_ranks = parts_->job.limits.ranks,
-      .sets_s = parts_->sinks.least_s(),
-      .sinks_of = [parts = parts_.get()](std::size_t set) { return parts->sinks.Price(set); },
-      .options_of = [parts = parts_.get()](std::size_t group) { return parts->OptionsOf(group); }};
+      .max_ranks = parts.job.limits.ranks,
+      .sets_s = parts.sinks.least_s(),
+      .sinks_of = [&](std::size_t set) { return priced[set] = parts.sinks.Price(set); },
+      .options_of = [&](std::size_t group) { return parts.OptionsOf(group); }};
   std::vector<PlannedJob> jobs;
-  parts_->encoder_points.clear();
+  parts.encoder_ways.clear();
   std::set<std::size_t> ways;
-  for (const Choice& choice : BestChoices(problem, within, 1.001)) {
+  for (const Choice& choice : BestChoices(problem, within, kAboutEqual)) {
     // Of the windows of one way to run the sink, the best comes first.
-    if (!ways.insert(parts_->sinks.WholeStepOf(choice.group)).second) continue;
-    PlannedJob job{parts_->sinks.PointOf(choice.group),
-                   {},
-                   choice.ranks,
-                   parts_->job.device.topology.devices_per_node,
-                   choice.step_s};
-    const auto& points = parts_->encoder_points.at(choice.group);
+    if (!ways.insert(parts.sinks.WholeStepOf(choice.group)).second) continue;
+    std::vector<EncoderWay> chosen;
     for (std::size_t i = 0; i < choice.options.size(); ++i) {
-      job.encoders.push_back(points[i][choice.options[i]]);
+      chosen.push_back(parts.encoder_ways.at(choice.group)[i][choice.options[i]]);
     }
+    parts.Shrink(priced.at(choice.set).at(choice.sink), choice, chosen);
+    PlannedJob job{.sink = parts.sinks.PointOf(choice.group),
+                   .encoders = {},
+                   .node_sizes = parts.NodeSizes(choice.ranks, chosen),
+                   .step_s = choice.step_s};
+    job.ranks = std::reduce(job.node_sizes.begin(), job.node_sizes.end());
+    for (const EncoderWay& way : chosen) job.encoders.push_back(way.point);
     const auto shares = [](const EncoderPoint& point) {
       return point.placement == Placement::kColocated;
     };

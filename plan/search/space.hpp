@@ -8,7 +8,8 @@
 //                    experts; etp as configured
 //   microbatches     of 1, 2, 4, ... 64 samples per replica
 //   encoders         inline in the language model; colocated with it; or on ranks of their own, with pp
-//                    up to 8
+//                    up to 8: those with devices of another kind always, on as few of these as do not make the
+//                    step longer
 //   windows          of colocated encoders: the step, half of it, and so on down to a microbatch, each
 //                    time the largest divisor. Not with interleaved, which allows the step alone
 // each with no recomputation, "mlp.up", "attention" with it, or "full"; inline encoders as configured.
@@ -30,7 +31,7 @@
 #include <vector>
 
 #include "configs/config.hpp"
-#include "plan/cost/device.hpp"
+#include "plan/cost/job_devices.hpp"
 #include "plan/cost/unit_work.hpp"
 #include "plan/search/choices.hpp"
 
@@ -56,12 +57,13 @@ struct EncoderPoint {
   Placement placement = Placement::kInline;
   Layout layout = {};
   Recompute recompute = {};
+  bool on_own_devices = false;  ///< of another kind
   friend bool operator==(const EncoderPoint&, const EncoderPoint&) = default;
 };
 
 /// Limits of the search.
 struct SearchLimits {
-  int ranks = 1;          ///< devices that there are
+  int ranks = 1;          ///< devices of the main kind that there are
   double reserve = 0.06;  ///< share of a device's memory that stays free
   AverageWork average = {};
 };
@@ -71,7 +73,7 @@ struct PlannedJob {
   SinkPoint sink;
   std::vector<EncoderPoint> encoders;  ///< in the order of the file
   int ranks = 0;
-  int ranks_per_node = 0;  ///< the last node may have fewer; 0: all are on one
+  std::vector<int> node_sizes = {};  ///< ranks of each node, in their order; empty: one has all
   double step_s = 0.0;
 };
 
@@ -79,7 +81,7 @@ class SearchSpace {
  public:
   /// `config` says what the modules are, and the global batch. Throws LayoutError for a graph other than
   /// one sink that all others feed directly.
-  SearchSpace(const Config& config, const DeviceModel& device, const SearchLimits& limits);
+  SearchSpace(const Config& config, const JobDevices& devices, const SearchLimits& limits);
   ~SearchSpace();
   SearchSpace(const SearchSpace&) = delete;
   SearchSpace& operator=(const SearchSpace&) = delete;

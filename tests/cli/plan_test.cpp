@@ -112,6 +112,20 @@ TEST_CASE("plan says why there are fewer plans than were asked for", "[cli]") {
   CHECK_THAT(outcome.out, Contains("no other plan that fits is estimated within 5% of the best"));
 }
 
+TEST_CASE("an encoder may have devices of another kind", "[cli]") {
+  const ScratchFolder folder;
+  const Outcome planned =
+      RunTroupe({"plan", kPlanned, "--gpus", "8", "--device", "h100-80g", "--device-of",
+                 "vision=l40s-48g:4", "--top", "1", "--explain", "1", "--out", folder / "plans"});
+  INFO(planned.out << planned.err);
+  REQUIRE(planned.exit_code == 0);
+  CHECK_THAT(planned.out, Contains("\nfor vision 4 devices of l40s-48g: NVIDIA L40S data sheet"));
+  CHECK_THAT(planned.out, Contains(" + ") && Contains("\nMFU "));
+  const std::string file = ReadFile(folder / "plans/plan1.toml");
+  CHECK_THAT(file, Contains("of h100-80g and l40s-48g\n") && Contains("modules.vision.ranks = "));
+  CHECK(RunTroupe({"check", folder / "plans/plan1.toml"}).exit_code == 0);
+}
+
 TEST_CASE("a plan trains", "[cli]") {
   const ScratchFolder folder;
   const std::string out = folder / "plans";
@@ -140,6 +154,16 @@ TEST_CASE("plan says what is wrong in one line", "[cli]") {
           "--explain 3: there are 2 plans");
   refused({"configs/synthetic_chain.toml", "--device", "h100-80g"}, "states its times");
   refused({kPlanned}, "--device");
+  const auto refused_of = [&](const std::string& value, const std::string& text) {
+    refused({kPlanned, "--device", "h100-80g", "--device-of", value}, "--device-of" + text);
+  };
+  for (const std::string value : {"vision", "vision=l40s-48g", "vision=l40s-48g:0",
+                                  "vision=l40s-48g:4x", "vision:4", "vision=l40s-48g:65537"}) {
+    refused_of(value, ": expected MODULE=DEVICE:NUMBER, as in vision=l40s-48g:16, got \"" + value);
+  }
+  refused_of("language=l40s-48g:4", " language: expected an encoder of CONFIG");
+  refused_of("vison=l40s-48g:4", " vison: expected an encoder of CONFIG");
+  refused_of("vision=l40s:4", " vision: expected a100-80g, ");
   refused({kPlanned, "--device", "h100-80g", "--gpus"},
           "--gpus: expected a whole number from 1 to 65536, got none");
 }
