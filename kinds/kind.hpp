@@ -265,6 +265,8 @@ class ModelConfig {
   virtual bool may_have_experts() const { return false; }
   /// Returns the experts of a layer that has some; 0: none has.
   virtual std::int64_t num_experts() const { return 0; }
+  /// Returns whether each of them can be cut into `etp` parts.
+  virtual bool AllowsEtp(int etp) const { return etp == 1; }
   /// Returns whether it has parameters of Cut::kSummed.
   virtual bool sums_over_tp() const { return false; }
   /// Returns whether the first and the last stage, if distinct, each hold a copy of the embedding.

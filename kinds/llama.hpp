@@ -84,6 +84,7 @@ struct LlamaConfig : ModelOf<LlamaConfig, kLlama> {
   std::int64_t most_context_parts() const override { return context; }
   bool may_have_experts() const override { return true; }
   std::int64_t num_experts() const override { return experts.count; }
+  bool AllowsEtp(int etp) const override { return experts.hidden % etp == 0; }
   bool sums_over_tp() const override { return head_norms || experts.count > 0; }
   bool ties_embedding() const override { return tied_head; }
   void AddParameters(const StagePlace& stage, ParameterList& list) const override;

@@ -21,16 +21,23 @@ static std::vector<int> StageCounts(std::int64_t layers, std::int64_t most) {
   return counts;
 }
 
+/// Returns whether half the cp and twice the replicas divide `samples` as evenly: they take no longer and hold
+/// no more.
+static bool CutsForNothing(const Layout& layout, std::int64_t samples) {
+  return layout.cp > 1 && samples % (2 * std::int64_t{layout.dp}) == 0;
+}
+
 EncoderWays::EncoderWays(SearchJob& job) : job_(job), config_(job.config) {
   for (std::size_t i = 0; i < job.encoders.size(); ++i) modules_.push_back(job.Encoder(i));
 }
 
-EncoderWays::Tables& EncoderWays::TablesOf(std::size_t encoder, int tp, std::size_t level) {
-  const std::tuple key(encoder, tp, level);
+EncoderWays::Tables& EncoderWays::TablesOf(std::size_t encoder, std::size_t level) {
+  const Layout& layout = modules_[encoder].layout;
+  const std::tuple key(encoder, layout.tp, layout.cp, level);
   const auto found = tables_.find(key);
   if (found != tables_.end()) return found->second;
   const std::string& name = job_.encoders[encoder];
-  const Config with = job_.With(name, {.tp = tp}, RecomputeLevels()[level], 0);
+  const Config with = job_.With(name, layout, RecomputeLevels()[level], 0);
   const AlikeLayers& layers = job_.LayersOf(name);
   const DeviceModel& device = job_.DeviceOf(encoder);
   ModuleTable one(with, name, kSamples, device, job_.limits.average, layers);
@@ -40,7 +47,7 @@ EncoderWays::Tables& EncoderWays::TablesOf(std::size_t encoder, int tp, std::siz
 
 Pipeline EncoderWays::PipelineOf(std::size_t encoder, std::size_t level, const PipelineRun& run) {
   const ModuleConfig& module = modules_[encoder];
-  Tables& tables = TablesOf(encoder, module.layout.tp, level);
+  Tables& tables = TablesOf(encoder, level);
   auto [cut, is_new] = tables.cut.try_emplace(module.layout.pp);
   if (is_new) {
     const auto& runs = job_.LayersOf(module.name).RunsOf(module);
@@ -59,41 +66,47 @@ std::vector<std::vector<EncoderWay>> EncoderWays::With(const SinkPoint& sink) {
       continue;
     }
     const double waiting_bytes = WaitingBytes(sink, encoder);
-    for (const int tp : TpsOf(encoder)) {
+    for (const Layout& division : DivisionsOf(encoder)) {
       for (std::size_t level = 0; !job_.HasOwnDevices(encoder) && level < RecomputeLevels().size();
            ++level) {
-        auto way = Colocated(sink, encoder, tp, level);
+        auto way = Colocated(sink, encoder, division, level);
         if (!way) break;
         way->option.memory_bytes += waiting_bytes;
         all[encoder].push_back(*way);
       }
-      AddDisjoint(sink, encoder, tp, all[encoder]);
+      AddDisjoint(sink, encoder, division, all[encoder]);
     }
   }
   return all;
 }
 
-std::vector<int> EncoderWays::TpsOf(std::size_t encoder) const {
-  std::vector<int> tps;
-  for (const std::int64_t tp : PowersOfTwo(job_.DeviceOf(encoder).topology.devices_per_node)) {
-    if (modules_[encoder].model->AllowsTp(static_cast<int>(tp))) {
-      tps.push_back(static_cast<int>(tp));
+std::vector<Layout> EncoderWays::DivisionsOf(std::size_t encoder) const {
+  constexpr std::int64_t kFewestRows = 64;  // of an image that a rank along cp has
+  const ModelConfig& model = *modules_[encoder].model;
+  const int of_node = job_.DeviceOf(encoder).topology.devices_per_node;
+  std::vector<Layout> divisions;
+  for (const std::int64_t tp : PowersOfTwo(of_node)) {
+    if (!model.AllowsTp(static_cast<int>(tp))) continue;
+    for (const std::int64_t cp : PowersOfTwo(of_node / tp)) {
+      if (cp > 1 && model.most_context_parts() / cp < kFewestRows) break;
+      divisions.push_back({.tp = static_cast<int>(tp), .cp = static_cast<int>(cp)});
     }
   }
-  return tps;
+  return divisions;
 }
 
 /// An encoder that encodes a window before the sink's pipeline has it, and runs backward after it.
-std::optional<EncoderWay> EncoderWays::Colocated(const SinkPoint& sink, std::size_t encoder, int tp,
-                                                 std::size_t level) {
+std::optional<EncoderWay> EncoderWays::Colocated(const SinkPoint& sink, std::size_t encoder,
+                                                 const Layout& division, std::size_t level) {
   const int ranks = sink.layout.num_ranks();
-  if (ranks % tp != 0) return std::nullopt;
+  if (ranks % division.num_ranks() != 0) return std::nullopt;
   Layout& layout = modules_[encoder].layout;
-  layout = {.tp = tp, .dp = ranks / tp};
-  if (!job_.IsLegal(modules_[encoder])) return std::nullopt;
+  layout = division;
+  layout.dp = ranks / division.num_ranks();
   const std::int64_t windows = sink.num_windows();
-  const Pipeline pipeline =
-      PipelineOf(encoder, level, {.samples = CeilDivide(job_.global_batch / windows, layout.dp)});
+  const std::int64_t samples = job_.global_batch / windows;
+  if (CutsForNothing(layout, samples) || !job_.IsLegal(modules_[encoder])) return std::nullopt;
+  const Pipeline pipeline = PipelineOf(encoder, level, {.samples = CeilDivide(samples, layout.dp)});
   return EncoderWay{
       {.ranks = 0,
        .memory_bytes = pipeline.bytes,
@@ -114,8 +127,8 @@ double EncoderWays::MostShared(const SinkPoint& sink) {
   for (std::size_t encoder = 0; encoder < modules_.size(); ++encoder) {
     if ((sink.inlined >> encoder & 1U) != 0U || job_.HasOwnDevices(encoder)) continue;
     double most = 0.0;
-    for (const int tp : TpsOf(encoder)) {
-      const auto way = Colocated(sink, encoder, tp, 0);
+    for (const Layout& division : DivisionsOf(encoder)) {
+      const auto way = Colocated(sink, encoder, division, 0);
       if (way) most = std::max(most, way->option.memory_bytes);
     }
     sum += most + WaitingBytes(sink, encoder);
@@ -124,7 +137,7 @@ double EncoderWays::MostShared(const SinkPoint& sink) {
 }
 
 /// An encoder on its own ranks: it encodes a microbatch while the sink computes earlier ones.
-void EncoderWays::AddDisjoint(const SinkPoint& sink, std::size_t encoder, int tp,
+void EncoderWays::AddDisjoint(const SinkPoint& sink, std::size_t encoder, const Layout& division,
                               std::vector<EncoderWay>& ways) {
   const auto own = job_.devices.own.find(job_.encoders[encoder]);
   const bool has_own = own != job_.devices.own.end();
@@ -134,11 +147,13 @@ void EncoderWays::AddDisjoint(const SinkPoint& sink, std::size_t encoder, int tp
   const std::int64_t layers = job_.LayersOf(job_.encoders[encoder]).num_layers();
   const std::int64_t in_flight = std::int64_t{sink.layout.pp} * sink.chunks;
   Layout& layout = modules_[encoder].layout;
-  for (const int pp : StageCounts(layers, std::min(left / tp, 8))) {
+  for (const int pp : StageCounts(layers, std::min(left / division.num_ranks(), 8))) {
     for (const std::int64_t dp : DivisorsOf(batch)) {
-      if (std::int64_t{tp} * pp * dp > left) break;
-      layout = {.tp = tp, .pp = pp, .dp = static_cast<int>(dp)};
-      if (!job_.IsLegal(modules_[encoder])) continue;
+      if (std::int64_t{division.num_ranks()} * pp * dp > left) break;
+      layout = division;
+      layout.pp = pp;
+      layout.dp = static_cast<int>(dp);
+      if (CutsForNothing(layout, batch) || !job_.IsLegal(modules_[encoder])) continue;
       for (std::size_t level = 0; level < RecomputeLevels().size(); ++level) {
         const Pipeline pipeline = PipelineOf(
             encoder, level,

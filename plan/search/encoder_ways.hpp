@@ -41,23 +41,24 @@ class EncoderWays {
     std::map<int, std::pair<std::vector<StageSums>, std::vector<StageSums>>> cut;  ///< by pp
   };
 
-  Tables& TablesOf(std::size_t encoder, int tp, std::size_t level);
+  Tables& TablesOf(std::size_t encoder, std::size_t level);
   /// Returns the pipeline of an encoder whose replicas have `run.samples` of each unit.
   Pipeline PipelineOf(std::size_t encoder, std::size_t level, const PipelineRun& run);
-  /// Returns the sizes of groups along tp that the encoder allows.
-  std::vector<int> TpsOf(std::size_t encoder) const;
-  /// Returns how an encoder on the ranks of the sink runs; nothing if it cannot with that tp.
-  std::optional<EncoderWay> Colocated(const SinkPoint& sink, std::size_t encoder, int tp,
-                                      std::size_t level);
+  /// Returns the layouts of one replica's stage that the encoder allows: tp and cp.
+  std::vector<Layout> DivisionsOf(std::size_t encoder) const;
+  /// Returns how an encoder on the ranks of the sink runs; nothing if it cannot in that division.
+  std::optional<EncoderWay> Colocated(const SinkPoint& sink, std::size_t encoder,
+                                      const Layout& division, std::size_t level);
   /// Returns the bytes of its rows and their gradients that wait on the sink's first stage.
   double WaitingBytes(const SinkPoint& sink, std::size_t encoder);
-  void AddDisjoint(const SinkPoint& sink, std::size_t encoder, int tp,
+  void AddDisjoint(const SinkPoint& sink, std::size_t encoder, const Layout& division,
                    std::vector<EncoderWay>& ways);
 
   SearchJob& job_;
   Config config_;                      ///< with the sink's layout that is looked at
   std::vector<ModuleConfig> modules_;  ///< the encoders, each with the layout that is looked at
-  std::map<std::tuple<std::size_t, int, std::size_t>, Tables> tables_;
+  std::map<std::tuple<std::size_t, int, int, std::size_t>, Tables>
+      tables_;  ///< by encoder, tp, cp, level
 };
 
 }  // namespace troupe

@@ -14,15 +14,20 @@ std::vector<ScheduleKind> KindsFor(const ModuleConfig& module) {
   return {ScheduleKind::k1F1B, ScheduleKind::kZbH1};
 }
 
-/// The layout of the module with its experts divided in every way that `ranks` ranks allow.
-std::vector<Layout> ExpertDivisions(const ModuleConfig& module, int ranks) {
+/// The layout of the module with its experts divided in every way that `ranks` ranks allow, each of them
+/// over at most `of_node`.
+std::vector<Layout> ExpertDivisions(const ModuleConfig& module, int ranks, int of_node) {
   Layout layout = module.layout;
   const std::int64_t experts = module.model->num_experts();
   if (experts == 0) return {layout};
   std::vector<Layout> layouts;
-  for (const std::int64_t ep : DivisorsOf(experts)) {
-    layout.ep = static_cast<int>(ep);
-    if (layout.expert_group() <= ranks) layouts.push_back(layout);
+  for (const std::int64_t etp : PowersOfTwo(of_node)) {
+    layout.etp = static_cast<int>(etp);
+    if (!module.model->AllowsEtp(layout.etp)) continue;
+    for (const std::int64_t ep : DivisorsOf(experts)) {
+      layout.ep = static_cast<int>(ep);
+      if (layout.expert_group() <= ranks) layouts.push_back(layout);
+    }
   }
   return layouts;
 }
@@ -42,8 +47,8 @@ void SinkWays::AddDivisions() {
   const std::int64_t context = model.text() ? model.text()->context : 1;
   constexpr std::int64_t kFewestTokens = 256;  // of a rank along cp
   const SearchLimits& limits = job_.limits;
-  for (const std::int64_t tp :
-       PowersOfTwo(std::min(job_.devices.main.topology.devices_per_node, limits.ranks))) {
+  const int of_node = std::min(job_.devices.main.topology.devices_per_node, limits.ranks);
+  for (const std::int64_t tp : PowersOfTwo(of_node)) {
     if (!model.AllowsTp(static_cast<int>(tp))) continue;
     for (const std::int64_t cp :
          PowersOfTwo(std::min(model.most_context_parts(), limits.ranks / tp))) {
@@ -52,7 +57,7 @@ void SinkWays::AddDivisions() {
         if (!MayInline(inlined, static_cast<int>(tp))) continue;
         for (const std::int64_t samples : PowersOfTwo(64)) {
           if (job_.global_batch % samples != 0) break;
-          for (Layout layout : ExpertDivisions(job_.Sink(), limits.ranks)) {
+          for (Layout layout : ExpertDivisions(job_.Sink(), limits.ranks, of_node)) {
             layout.tp = static_cast<int>(tp);
             layout.cp = static_cast<int>(cp);
             AddDivision(layout, samples, inlined);

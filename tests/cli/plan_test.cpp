@@ -4,6 +4,7 @@
 #include <catch2/catch.hpp>
 
 #include "configs/loader.hpp"
+#include "files/text_file.hpp"
 #include "plan/search/space.hpp"
 #include "tests/cli/process.hpp"
 #include "tests/data/scratch_folder.hpp"
@@ -121,7 +122,7 @@ TEST_CASE("an encoder may have devices of another kind", "[cli]") {
   REQUIRE(planned.exit_code == 0);
   CHECK_THAT(planned.out, Contains("\nfor vision 4 devices of l40s-48g: NVIDIA L40S data sheet"));
   CHECK_THAT(planned.out, Contains(" + ") && Contains("\nMFU "));
-  const std::string file = ReadFile(folder / "plans/plan1.toml");
+  const std::string file = ReadWholeFile(folder / "plans/plan1.toml");
   CHECK_THAT(file, Contains("of h100-80g and l40s-48g\n") && Contains("modules.vision.ranks = "));
   CHECK(RunTroupe({"check", folder / "plans/plan1.toml"}).exit_code == 0);
 }
