@@ -181,8 +181,8 @@ TEST_CASE("samples that a file states are those of the steps", "[plan]") {
   CHECK(times == std::map<std::int64_t, int>{{40, 22}, {64, 21}, {96, 21}});
   CHECK(at_thirds.size() == 3);
 
-  std::ofstream(path) << "tokens\n12\n";
-  CHECK(ReadSampleList(path, config).front().labels == 12);
+  std::ofstream(path) << "\xEF\xBB\xBFtokens\n16\n";  // after a byte order mark
+  CHECK(ReadSampleList(path, config).front().labels == 16);
   CHECK(ReadSampleList(path, config).front().lengths.at("vision") == 1);
   const auto fault_of = [&](const std::string& text) {
     std::ofstream(path) << text;
@@ -193,13 +193,29 @@ TEST_CASE("samples that a file states are those of the steps", "[plan]") {
     }
     return std::string("none");
   };
-  CHECK(fault_of("") == ":1: expected columns of tokens, labels, vision, got \"\"");
-  CHECK(fault_of("labels\n3\n") == ":1: expected a column tokens");
+  CHECK(fault_of("") ==
+        ": expected a first line that names columns, such as \"tokens,labels\", got an empty file");
+  CHECK(fault_of("\n") == ":1: expected columns of tokens, labels, vision, got \"\"");
+  CHECK(fault_of("labels\n3\n") == ":1: expected a column tokens, got labels");
+  CHECK(fault_of("tokens,tokens\n3,3\n") == ":1: expected each column once, got \"tokens\" twice");
   CHECK(fault_of("tokens,language\n3,1\n") ==
         ":1: expected columns of tokens, labels, vision, got \"language\"");
-  CHECK(fault_of("tokens\n3,1\n") == ":2: expected 1 number, got 2");
-  CHECK(fault_of("tokens\n3\n-4\n") == ":3: tokens: expected a number, 0 or more, got \"-4\"");
-  CHECK(fault_of("tokens\n") == ": expected a sample, got none");
+  CHECK(fault_of("tokens\n3,1\n") == ":2: expected 1 number (tokens), got 2");
+  CHECK(fault_of("tokens,vision\n30,1\n30\n") == ":3: expected 2 numbers (tokens, vision), got 1");
+  for (const char* cell : {"-4", "1.5", "", "3 4", "x", "99999999999999999999"}) {
+    CHECK(fault_of("tokens,labels\n16,3\n16," + std::string(cell) + "\n") ==
+          ":3: labels: expected a whole number, 0 or more, got \"" + std::string(cell) + "\"");
+  }
+  CHECK(fault_of("tokens\n") == ": expected a line for each sample after the first, got none");
+  // An image has 16 rows here, and a context 96 tokens.
+  CHECK(fault_of("tokens,vision\n32,2\n31,2\n") ==
+        ":3: tokens: expected at least 32, for 2 items of vision with 16 rows each, got 31");
+  CHECK(fault_of("tokens\n15\n") ==
+        ":2: tokens: expected at least 16, for 1 item of vision with 16 rows, got 15");
+  CHECK(fault_of("tokens,vision\n500,7\n") ==
+        ":2: tokens: expected at least 112, for 7 items of vision with 16 rows each, got 96, the "
+        "context");
+  CHECK(fault_of("tokens,vision\n96,9000000000000000000\n").starts_with(":2: tokens: "));
   std::filesystem::remove(path);
 }
 
