@@ -193,7 +193,7 @@ std::string OrderText(const Plan& plan, const JobDevices& devices, const Workloa
 std::string OriginText(const Config& config, const JobDevices& devices, int gpus,
                        const Workload& workload) {
   const auto line = [](int number, const DeviceModel& kind) {
-    return Counted(number, "device") + " of " + kind.name + ": " + kind.source;
+    return Counted(number, "device") + " of " + kind.name + ": " + Printable(kind.source);
   };
   const bool stated = config.cluster.topology != TopologyConfig{};
   std::string text =

@@ -192,7 +192,7 @@ DeviceModel Measured(const nlohmann::json& json, const std::string& place, const
   for (const auto& [name, value] : kDeviceKeys) device.*value = file.Number(name);
   device.rates = ModuleOf(file.At("all"), file.Below("all")).rates;
   for (const auto& [name, module] : file.At("modules").items()) {
-    device.modules[name] = ModuleOf(module, file.Below("modules") + ": " + name);
+    device.modules[name] = ModuleOf(module, file.Below("modules") + ": " + Printable(name));
   }
   return device;
 }
@@ -243,8 +243,11 @@ DeviceModel ReadDevice(const std::string& name_or_path, const RunConfig& run) {
   if (!json.contains("format") || json["format"] != kFormat) {
     throw std::runtime_error(name_or_path + ": expected a device, \"format\": \"" + kFormat + "\"");
   }
-  DeviceModel device = json.contains("modules") ? Measured(json, name_or_path, run)
-                                                : Specified(json, name_or_path, run);
+  // By any key that only profiles have, so that what is missing is named.
+  const bool measured =
+      json.contains("precision") || json.contains("all") || json.contains("modules");
+  DeviceModel device =
+      measured ? Measured(json, name_or_path, run) : Specified(json, name_or_path, run);
   device.name = name_or_path;
   return device;
 }

@@ -1,5 +1,6 @@
 // `troupe plan` from the outside.
 #include <fstream>
+#include <nlohmann/json.hpp>
 
 #include <catch2/catch.hpp>
 

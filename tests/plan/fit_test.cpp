@@ -3,6 +3,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <nlohmann/json.hpp>
 
 #include <catch2/catch.hpp>
 
@@ -137,6 +138,18 @@ TEST_CASE("files of devices are refused with their fault", "[plan]") {
   CHECK(fault_of(R"({"format": "troupe-device-1", "peak_tflops": {"float32": -1}})")
             .find("peak_tflops: float32: expected a number from 0 to 1e24, got") !=
         std::string::npos);
+  DeviceModel measured;
+  measured.memory_bytes = 1e9;
+  const std::string profile = ProfileText(measured, {Precision::kFloat32, {}, {}});
+  const auto without = [&](const char* key) {
+    auto json = nlohmann::json::parse(profile);
+    json.erase(key);
+    return fault_of(json.dump());
+  };
+  CHECK(fault_of(profile) == "none");
+  for (const char* key : {"precision", "all", "modules", "memory_gb", "step_s"}) {
+    CHECK(without(key) == ": " + std::string(key) + " is missing");
+  }
   CHECK_THROWS_WITH(ReadDevice("h100", {}), Catch::Contains("expected a100-80g, "));
   std::filesystem::remove(path);
 }
