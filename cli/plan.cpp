@@ -13,6 +13,7 @@
 #include "cli/profile/run_scale.hpp"
 #include "cluster/variables.hpp"
 #include "configs/loader.hpp"
+#include "configs/paths.hpp"
 #include "layout/text.hpp"
 #include "plan/cost/device_file.hpp"
 #include "plan/search/nearest.hpp"
@@ -113,7 +114,11 @@ int MakePlan(PlanArguments arguments) {
   const Config& config = loaded.config;
   const int gpus = arguments.gpus > 0 ? arguments.gpus : config.cluster.ranks;
   DeviceModel device = DeviceInNodes(arguments.device, config, gpus, arguments.nodes);
-  if (!arguments.from.empty()) TakeRates(arguments.from, device);
+  if (arguments.samples.data) RequireDataFiles(loaded);
+  if (!arguments.from.empty()) {
+    RequireSameModules(arguments.from, config);
+    TakeRates(arguments.from, device);
+  }
   const JobDevices devices = WithOwnDevices(device, arguments.own_devices, config);
   const Workload workload = WorkloadFrom(arguments.samples, config);
   const auto top = static_cast<std::size_t>(arguments.top);

@@ -5,14 +5,20 @@
 #include <set>
 #include <stdexcept>
 
+#include "app/resume.hpp"
 #include "app/run_directory.hpp"
 #include "cli/profile/measured_pass.hpp"
 #include "cli/profile/traced_job.hpp"
+#include "cluster/hello_check.hpp"
+#include "cluster/variables.hpp"
 #include "configs/loader.hpp"
+#include "configs/paths.hpp"
 #include "data/llava_source.hpp"
 #include "layout/text.hpp"
 #include "plan/cost/stage_price.hpp"
+#include "trace/analyze/index.hpp"
 #include "trace/analyze/median.hpp"
+#include "trace/analyze/summary.hpp"
 
 namespace troupe {
 namespace {
@@ -98,11 +104,43 @@ OperationRates Times(OperationRates rates, double factor) {
   return rates;
 }
 
+/// Whether a key states the kind of a module, or is one of its kind.
+bool IsOfModel(const Config& config, const std::string& key) {
+  return std::ranges::any_of(config.modules, [&](const ModuleConfig& module) {
+    const std::string prefix = "modules." + module.name + ".";
+    if (!key.starts_with(prefix)) return false;
+    const std::string name = key.substr(prefix.size());
+    return name == "kind" || std::ranges::any_of(module.model.kind().keys(),
+                                                 [&](const auto& own) { return own.name == name; });
+  });
+}
+
 }  // namespace
+
+void RequireSameModules(const std::string& run_directory, const Config& planned) {
+  const auto of_model = [&](const std::string& key, const KeySpec&) {
+    return IsOfModel(planned, key);
+  };
+  const Config run = LoadConfig(ResolvedFile(run_directory)).config;
+  std::string text;
+  for (const ModuleConfig& module : planned.modules) {
+    if (run.Find(module.name) == nullptr) text = "that run has no module " + module.name;
+  }
+  if (text.empty()) {
+    text = DescribeDifferences(KeyLines(planned, of_model), KeyLines(run, of_model), "that run");
+  }
+  if (text.empty()) return;
+  throw LaunchError("--from: " + run_directory +
+                    ": expected a run of the same modules, got: " + text);
+}
 
 RunScale ScaleOf(const std::string& run_directory, const DeviceModel& device) {
   const RunTrace trace = ReadRunTrace(run_directory);
-  RunScale scale{LoadConfig(ResolvedFile(run_directory)).config, Median(StepsOf(trace)), {}};
+  const LoadedConfig run = LoadConfig(ResolvedFile(run_directory));
+  RequireDataFiles(run);
+  RunScale scale{run.config, Median(StepsOf(trace)), {}, ""};
+  if (scale.config.cluster.backend == Backend::kCpu)
+    scale.crowded = RanksSharingCores(TraceIndex(trace));
   const JobPlan plan(scale.config);
   const auto measured = SumsOfTrace(plan, trace);
   if (measured.empty()) {
@@ -135,7 +173,11 @@ std::string ScaleText(const std::string& run_directory, const RunScale& scale,
   text += Listed(scale.modules, ", ", [](const ModuleScale& module) {
     return module.module + Formatted(" %.2f and %.2f", module.forward, module.backward);
   });
-  return text + "\n";
+  text += "\n";
+  if (!scale.crowded.empty()) {
+    text += scale.crowded + " there: its steps took longer than with a core for each\n";
+  }
+  return text;
 }
 
 }  // namespace troupe

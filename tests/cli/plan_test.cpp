@@ -6,6 +6,8 @@
 
 #include "configs/loader.hpp"
 #include "files/text_file.hpp"
+#include "files/usable_cores.hpp"
+#include "layout/text.hpp"
 #include "plan/search/space.hpp"
 #include "tests/cli/process.hpp"
 #include "tests/data/scratch_folder.hpp"
@@ -269,6 +271,24 @@ TEST_CASE("a run is planned again with what it measured, and goes on with that",
   INFO(resumed.out << resumed.err);
   CHECK(resumed.exit_code == 0);
   CHECK_THAT(resumed.out, Contains("resuming after step 6"));
+
+  const std::string crowded = RanksOnCores(8, UsableCores()) + " there: its steps took longer";
+  CHECK((planned.out.find(crowded) != std::string::npos) == (UsableCores() < 8));
+  const Outcome layout = RunTroupe({"plan", "configs/shapes_colocated.toml", "--from", run,
+                                    "--device", "l40s-48g", "--top", "1"});
+  INFO(layout.err);
+  CHECK(layout.exit_code == 0);
+  const Outcome sizes =
+      RunTroupe({"plan", kPlanned, "--from", run, "--device", "l40s-48g", "--set",
+                 "modules.language.mlp_hidden=256", "--set", "modules.language.layers=6"});
+  CHECK(sizes.exit_code == 2);
+  CHECK_THAT(sizes.err,
+             Contains(": expected a run of the same modules, got: modules.language.layers is 6, "
+                      "that run has 4; modules.language.mlp_hidden is 256, that run has 192\n"));
+  const Outcome more = RunTroupe(
+      {"plan", "configs/shapes_two_encoders.toml", "--from", run, "--device", "l40s-48g"});
+  CHECK(more.exit_code == 2);
+  CHECK_THAT(more.err, Contains("got: that run has no module detail\n"));
 
   CHECK(RunTroupe({"plan", "--device", "l40s-48g"}).exit_code == 2);
   CHECK(RunTroupe({"plan", "--from", folder / "none", "--device", "l40s-48g"}).exit_code != 0);

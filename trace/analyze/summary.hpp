@@ -102,6 +102,10 @@ Table StageTable(const Summary& summary, const TraceIndex& index, Detail detail 
 /// that have fewer cores than ranks; else empty.
 std::string WaitedForCores(const Summary& summary, const TraceIndex& index);
 
+/// "8 ranks on 2 cores, 4 ranks on 2 cores on node2": hosts whose processes have fewer cores than ranks;
+/// empty if there are none.
+std::string RanksSharingCores(const TraceIndex& index);
+
 /// The report for people; it begins with the gaps of the trace.
 std::string Format(const Summary& summary, const TraceIndex& index, const Steps& steps,
                    Detail detail = Detail::kPlain);

@@ -121,11 +121,7 @@ Table StageTable(const Summary& summary, const TraceIndex& index, Detail detail)
   return table;
 }
 
-std::string WaitedForCores(const Summary& summary, const TraceIndex& index) {
-  const std::int64_t wall_ns = summary.end_ns - summary.begin_ns;
-  const double share = Fraction(summary.cores.without_core_ns, wall_ns * summary.ranks);
-  if (share < 0.01) return "";
-  std::string text = "their work had no core for " + Percent(share) + " of that time";
+std::string RanksSharingCores(const TraceIndex& index) {
   struct Host {
     std::set<int> ranks;
     int cores = 0;
@@ -146,7 +142,16 @@ std::string WaitedForCores(const Summary& summary, const TraceIndex& index) {
     places += (places.empty() ? "" : ", ") + RanksOnCores(ranks, host.cores) +
               (hosts.size() > 1 ? " on " + name : "");
   }
-  return text + (places.empty() ? "" : " (" + places + ")") +
+  return places;
+}
+
+std::string WaitedForCores(const Summary& summary, const TraceIndex& index) {
+  const std::int64_t wall_ns = summary.end_ns - summary.begin_ns;
+  const double share = Fraction(summary.cores.without_core_ns, wall_ns * summary.ranks);
+  if (share < 0.01) return "";
+  const std::string places = RanksSharingCores(index);
+  return "their work had no core for " + Percent(share) + " of that time" +
+         (places.empty() ? "" : " (" + places + ")") +
          ": bubbles and waits are longer than the layout requires\n";
 }
 
