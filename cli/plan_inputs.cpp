@@ -39,6 +39,8 @@ double PerSample(std::int64_t sum, std::size_t samples) {
 DeviceModel NamedDevice(const std::string& name, const Config& config) {
   DeviceModel device = DeviceFor("--device", name, config);
   device.topology = With(config.cluster.topology, device.topology);
+  const auto& peak = config.cluster.peak_tflops;  // profiles have none
+  if (peak && device.peak_flops_per_s == 0.0) device.peak_flops_per_s = *peak * 1e12;
   return device;
 }
 

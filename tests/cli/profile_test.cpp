@@ -47,7 +47,11 @@ TEST_CASE("a profile has the rates of every module, and plans use it", "[cli]") 
       RunTroupe({"plan", "configs/shapes.toml", "--gpus", "4", "--device", here, "--top", "1"});
   INFO(planned.out << planned.err);
   CHECK(planned.exit_code == 0);
-  CHECK_THAT(planned.out, Contains("measured on "));
+  CHECK_THAT(planned.out, Contains("measured on ") && Contains("  -  "));
+  const Outcome share = RunTroupe({"plan", "configs/shapes.toml", "--gpus", "4", "--device", here,
+                                   "--top", "1", "--set", "cluster.peak_tflops=1"});
+  CHECK(share.exit_code == 0);
+  CHECK_THAT(share.out, Contains("  MFU  ") && !Contains("  -  "));
 
   const Outcome other = RunTroupe(
       {"plan", "configs/shapes.toml", "--device", here, "--set", "run.precision=\"bfloat16\""});
