@@ -5,30 +5,41 @@
 #include <filesystem>
 #include <stdexcept>
 
+#include "app/exit_code.hpp"
+#include "app/interrupt.hpp"
 #include "app/run_job.hpp"
 #include "files/file_error.hpp"
 
 namespace troupe {
 namespace {
 
-/// A folder that exists as long as the object.
+/// A folder that exists as long as the object. A signal that asks for an end removes it, too, and ends the
+/// process: nothing else of a measurement is worth keeping.
 class TemporaryFolder {
  public:
   TemporaryFolder() {
     std::string name = (std::filesystem::temp_directory_path() / "troupe_profile_XXXXXX").string();
     if (mkdtemp(name.data()) == nullptr) throw FileError(name, "create", errno);
     path_ = name;
+    interrupt_.OnSignal([this](int signal) {
+      if (!EndsJob(signal)) return;
+      Remove();
+      QuickExit(ExitCodeOfSignal(signal));
+    });
   }
   TemporaryFolder(const TemporaryFolder&) = delete;
   TemporaryFolder& operator=(const TemporaryFolder&) = delete;
-  ~TemporaryFolder() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path_, ignored);
-  }
+  ~TemporaryFolder() { Remove(); }
   const std::string& path() const { return path_; }
 
  private:
+  void Remove() const {
+    std::error_code ignored;
+    std::filesystem::remove_all(path_, ignored);
+  }
+
   std::string path_;
+  Interrupt interrupt_;  // after path_, which its thread reads; keeps signals from the first moment
 };
 
 struct NoObserver : JobObserver {

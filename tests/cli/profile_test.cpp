@@ -1,6 +1,10 @@
 // `troupe profile` from the outside.
+#include <csignal>
+#include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include <catch2/catch.hpp>
 
@@ -71,6 +75,36 @@ TEST_CASE("a profile needs modules that compute, and a place to write to", "[cli
       {"profile", "configs/shapes.toml", "--seconds", "5", "--out", folder / "missing/here.json"});
   CHECK(nowhere.exit_code == 1);
   CHECK_THAT(nowhere.err, Contains("missing/here.json") && !Contains("sample"));
+  for (const auto& [path, got] :
+       {std::pair(std::string(), std::string("\"\"")),
+        std::pair(folder.path(), "the folder \"" + folder.path() + "\"")}) {
+    const Outcome wrong = RunTroupe({"profile", "configs/shapes.toml", "--out", path});
+    CHECK(wrong.exit_code == 2);
+    CHECK_THAT(wrong.err, Contains("--out: expected a file, got " + got));
+  }
+}
+
+TEST_CASE("a measurement that is interrupted leaves no files", "[cli]") {
+  const ScratchFolder folder;
+  const std::string out = folder / "here.json";
+  const std::vector<std::vector<std::string>> verbs = {
+      {"profile", "configs/shapes.toml", "--out", out},
+      {"bench", "layouts", "configs/shapes.toml", "--measure"}};
+  const std::string temporary = folder / "temporary";
+  std::filesystem::create_directory(temporary);
+  const char* const before = std::getenv("TMPDIR");
+  const std::string kept = before == nullptr ? "" : before;
+  for (const auto& verb : verbs) {
+    ProcessOptions options;
+    options.interrupt_again_at = " probes, about ";
+    setenv("TMPDIR", temporary.c_str(), 1);
+    const Outcome outcome = RunTroupe(verb, options);
+    before == nullptr ? unsetenv("TMPDIR") : setenv("TMPDIR", kept.c_str(), 1);
+    INFO(outcome.out << outcome.err);
+    CHECK(outcome.exit_code == 128 + SIGINT);
+    CHECK(!std::filesystem::exists(out));
+    CHECK(std::filesystem::is_empty(temporary));
+  }
 }
 
 }  // namespace troupe
