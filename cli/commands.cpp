@@ -2,6 +2,8 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <filesystem>
+#include <system_error>
 #include <utility>
 
 #include "app/member.hpp"
@@ -46,6 +48,21 @@ void AddChoice(CLI::App& verb, const std::string& name, const std::vector<std::s
                       (chosen.empty() ? "" : " (default: " + chosen + ")"))
       ->check(CLI::Validator(check, ""))
       ->type_name("");
+}
+
+std::string WhyNoFolder(const std::string& path) {
+  std::error_code unknown;
+  const auto there = std::filesystem::status(path, unknown);
+  const bool other = std::filesystem::exists(there) && !std::filesystem::is_directory(there);
+  if (!path.empty() && !other) return "";
+  return "expected a folder, got " + std::string(other ? "the file " : "") + Quoted(path);
+}
+
+std::string WhyNoFile(const std::string& path) {
+  std::error_code unknown;
+  const bool folder = std::filesystem::is_directory(path, unknown);
+  if (!path.empty() && !folder) return "";
+  return "expected a file, got " + std::string(folder ? "the folder " : "") + Quoted(path);
 }
 
 void AddMemberArguments(CLI::App& verb, MemberArguments& arguments) {

@@ -33,6 +33,9 @@ void AddRunOverrides(CLI::App& verb, std::vector<std::string>& overrides);
 /// `about` and the choices.
 void AddChoice(CLI::App& verb, const std::string& name, const std::vector<std::string>& choices,
                std::string& chosen, const std::string& about = "");
+/// The checks of options for what is to be written: why it cannot be a folder, or a file; "" if it can.
+std::string WhyNoFolder(const std::string& path);
+std::string WhyNoFile(const std::string& path);
 /// Adds all member options but --node and --join, whose help differs by verb.
 void AddMemberArguments(CLI::App& verb, MemberArguments& arguments);
 

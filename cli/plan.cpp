@@ -166,7 +166,8 @@ void AddPlan(CLI::App& app, Command& command) {
       "Of plans that only cut samples over cp in place of dp, one is shown. If nothing fits, it "
       "names\n"
       "what would be enough: more GPUs, larger ones, optimizer.shard, bfloat16.\n"
-      "Exit code: 0 planned, 1 nothing fits or a file cannot be written, 2 bad configuration.");
+      "Exit code: 0 planned, 1 nothing fits or a file cannot be written, 2 bad configuration or\n"
+      "arguments.");
   auto arguments = std::make_shared<PlanArguments>();
   AddConfigArguments(*verb, arguments->config, /*required=*/false);
   verb->add_option("--gpus", arguments->gpus, "devices that there are; default: cluster.ranks")
@@ -200,7 +201,8 @@ void AddPlan(CLI::App& app, Command& command) {
       ->needs(explain);
   verb->add_option("--out", arguments->out,
                    "write each as planN.toml, which extends CONFIG, into this folder")
-      ->type_name("FOLDER");
+      ->type_name("FOLDER")
+      ->check(WhyNoFolder);
   auto* data = verb->add_flag("--data", arguments->samples.data,
                               "price the samples that the first steps read from data.train, not "
                               "full ones");

@@ -229,7 +229,8 @@ void AddBenchLayouts(CLI::App& bench, Command& command) {
       "ranks together. Next to it is the estimate of the same. ranks, layouts, "
       "schedule\n"
       "and batch are those of `troupe plan`.\n"
-      "Exit code: 0 compared, 1 a run failed or nothing fits, 2 bad configuration.");
+      "Exit code: 0 compared, 1 a run failed, nothing fits or a file cannot be written, 2 bad\n"
+      "configuration or arguments.");
   auto arguments = std::make_shared<LayoutsArguments>();
   AddConfigArguments(*verb, arguments->config);
   verb->add_option("--ranks", arguments->ranks, "ranks to use at most; default: cluster.ranks")
@@ -259,10 +260,12 @@ void AddBenchLayouts(CLI::App& bench, Command& command) {
       ->needs(measure);
   verb->add_option("--json", arguments->json,
                    "also write every sample to this file; plan 0 is CONFIG as it stands")
-      ->type_name("FILE");
+      ->type_name("FILE")
+      ->check(WhyNoFile);
   verb->add_option("--out", arguments->out,
                    "write each plan as planN.toml, which extends CONFIG, into this folder")
-      ->type_name("FOLDER");
+      ->type_name("FOLDER")
+      ->check(WhyNoFolder);
   SetCommand(*verb, command, [arguments] { return BenchLayouts(*arguments); });
 }
 

@@ -153,10 +153,14 @@ void AddProfile(CLI::App& app, Command& command) {
       "4, ... samples, in three stages, and with tp 2. Prints how well the fit agrees with each "
       "pass,\n"
       "and how far repetitions of one pass spread.\n"
-      "Exit code: 0 done, 1 a job failed or the file cannot be written, 2 bad configuration.");
+      "Exit code: 0 done, 1 a job failed or the file cannot be written, 2 bad configuration or\n"
+      "arguments.");
   auto arguments = std::make_shared<ProfileArguments>();
   AddConfigArguments(*verb, arguments->config);
-  verb->add_option("--out", arguments->out, "the file to write")->type_name("FILE")->required();
+  verb->add_option("--out", arguments->out, "the file to write")
+      ->type_name("FILE")
+      ->check(WhyNoFile)
+      ->required();
   verb->add_option("--seconds", arguments->seconds, "time to measure for; default 90")
       ->check(CLI::Range(5, 3600));
   SetCommand(*verb, command, [arguments] { return Profile(*arguments); });

@@ -170,6 +170,30 @@ TEST_CASE("plan says what is wrong in one line", "[cli]") {
   refused_of("vision=l40s:4", " vision: expected a100-80g, ");
   refused({kPlanned, "--device", "h100-80g", "--gpus"},
           "--gpus: expected a whole number from 1 to 65536, got none");
+  refused({kPlanned, "--device", "h100-80g", "--out", ""}, "--out: expected a folder, got \"\"");
+  refused({kPlanned, "--device", "h100-80g", "--out", "README.md"},
+          "--out: expected a folder, got the file \"README.md\"");
+  refused({kPlanned, "--device", "h100-80g", "--data", "--set", "data.train=none.json"},
+          "data.train: \"none.json\": no such file");
+}
+
+TEST_CASE("a folder that cannot be made is another failure than a wrong argument", "[cli]") {
+  const Outcome outcome =
+      RunTroupe({"plan", kPlanned, "--device", "h100-80g", "--top", "1", "--out", "/proc/plans"});
+  INFO(outcome.out << outcome.err);
+  CHECK(outcome.exit_code == 1);
+  CHECK_THAT(outcome.err, Contains("/proc/plans: cannot create: "));
+}
+
+TEST_CASE("the source of a device cannot move the cursor", "[cli]") {
+  const ScratchFolder folder;
+  auto device = nlohmann::json::parse(BytesOf("devices/h100-80g.json"));
+  device["source"] = "a data sheet\x1b[2J\rof somebody";
+  const std::string file = folder.Write("device.json", device.dump());
+  const Outcome outcome = RunTroupe({"plan", kPlanned, "--device", file, "--top", "1"});
+  INFO(outcome.err);
+  CHECK(outcome.exit_code == 0);
+  CHECK_THAT(outcome.out, Contains(": a data sheet?[2J?of somebody\n"));
 }
 
 TEST_CASE("a model that fits on no devices has no plan", "[cli]") {
