@@ -11,7 +11,8 @@ namespace troupe {
 
 /// Reads a file of CSV: the first line names the columns, "tokens" (text and rows of items together),
 /// optionally "labels" (else as many), and encoders by name (items of each; else one). Each other line is
-/// a sample, whose tokens have room for the rows of its items. Throws std::runtime_error, one line that names file, line and fault.
+/// a sample, whose tokens have room for the rows of its items. Throws std::runtime_error, one line that names
+/// file, line and fault.
 std::vector<StepShape> ReadSampleList(const std::string& path, const Config& config);
 
 /// Returns so many steps of the configuration's global batch: samples of the list in its order. If they need
