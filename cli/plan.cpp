@@ -127,7 +127,8 @@ int MakePlan(PlanArguments arguments) {
   std::fputs(how.c_str(), stderr);
   std::fputs(OriginText(config, devices, gpus, workload).c_str(), stdout);
   const std::optional<Plan> now = NowOf(config, devices, workload);
-  std::printf("\n%s%s", TableOf(plans.best, now).c_str(), NotesOn(plans, top).c_str());
+  std::printf("\n%s%s%s", TableOf(plans.best, now).c_str(), ReasonsOf(plans.best, now).c_str(),
+              NotesOn(plans, top).c_str());
   std::fputs(ExplanationFor(arguments, plans.best).c_str(), stdout);
   if (now && !now->fits()) {
     std::printf("now: needs %.1f GB of a device that has %.0f\n", now->bytes * 1e-9,

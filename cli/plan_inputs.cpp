@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "cli/profile/probes.hpp"
 #include "cli/profile/traced_job.hpp"
 #include "cluster/variables.hpp"
 #include "data/llava_source.hpp"
@@ -157,6 +158,7 @@ std::string WorkloadText(const Workload& workload, const Config& config) {
 
 std::string UnprofiledText(const Config& config, const JobDevices& devices) {
   std::string text;
+  const Config probed = WithFewLayers(config);
   const std::int64_t samples = config.schedule.micro_batch_size;
   for (const ModuleConfig& module : config.modules) {
     const DeviceModel& device = devices.Of(module.name);
@@ -167,7 +169,7 @@ std::string UnprofiledText(const Config& config, const JobDevices& devices) {
       continue;
     }
     double flops = 0.0;
-    for (const PartFlops& part : StepFlops(config, FullSamples(config, config.Sink(), samples))) {
+    for (const PartFlops& part : StepFlops(probed, FullSamples(probed, probed.Sink(), samples))) {
       if (part.name == module.name) flops = part.flops.forward;
     }
     const double largest = profiled->second.largest_flops;

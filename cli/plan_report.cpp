@@ -1,6 +1,8 @@
 #include "cli/plan_report.hpp"
 
 #include <algorithm>
+#include <cmath>
+#include <functional>
 
 #include "layout/text.hpp"
 #include "plan/cost/account.hpp"
@@ -46,6 +48,39 @@ std::string DevicesText(const PlannedJob& job) {
   return std::to_string(main) + text;
 }
 
+/// Steps below it are shown in microseconds.
+constexpr double kShortStep = 0.01;
+
+std::string DifferenceText(double seconds, bool is_short) {
+  return Formatted(is_short ? "%+.3f" : "%+.1f", seconds * 1e3);
+}
+
+/// A line of the accounts of two plans.
+struct ComparedLine {
+  std::string what;
+  double own_s = 0.0;
+  double their_s = 0.0;
+  double more_s() const { return own_s - their_s; }
+};
+
+/// The lines of `own`, next to those of `other` unless it is null.
+std::vector<ComparedLine> Compared(const Plan& own, const Plan* other) {
+  std::vector<ComparedLine> lines;
+  for (const AccountLine& line : AccountOf(JobPlan(own.config), own.cost)) {
+    lines.push_back({line.what, line.seconds, 0.0});
+  }
+  if (other == nullptr) return lines;
+  // What only the other one spends stands after the line that precedes it there.
+  auto place = lines.begin();
+  for (const AccountLine& line : AccountOf(JobPlan(other->config), other->cost)) {
+    auto same = std::ranges::find(lines, line.what, &ComparedLine::what);
+    if (same == lines.end()) same = lines.insert(place, {line.what, 0.0, 0.0});
+    same->their_s = line.seconds;
+    place = same + 1;
+  }
+  return lines;
+}
+
 /// The shares of the peak, by module and projector.
 std::string UseText(const std::vector<std::pair<std::string, const Plan*>>& plans) {
   Table table{{"MFU"}, {}};
@@ -68,7 +103,7 @@ std::string UseText(const std::vector<std::pair<std::string, const Plan*>>& plan
 }  // namespace
 
 std::string MsText(double seconds) {
-  return Formatted(seconds < 0.01 ? "%.3f" : "%.1f", seconds * 1e3);
+  return Formatted(seconds < kShortStep ? "%.3f" : "%.1f", seconds * 1e3);
 }
 
 std::vector<std::string> LayoutColumns(const Config& config) {
@@ -110,39 +145,52 @@ std::string TableOf(const std::vector<Plan>& plans, const std::optional<Plan>& n
 }
 
 std::string ExplanationOf(const std::vector<Plan>& plans, std::size_t number, std::size_t against) {
-  const auto lines_of = [](const Plan& plan) { return AccountOf(JobPlan(plan.config), plan.cost); };
   const Plan& plan = plans.at(number - 1);
   const Plan* const other = against > 0 ? &plans.at(against - 1) : nullptr;
-  auto own = lines_of(plan);
-  const auto theirs = other != nullptr ? lines_of(*other) : std::vector<AccountLine>();
-  // What only the other one spends stands after the line that precedes it there.
-  auto place = own.begin();
-  for (const AccountLine& line : theirs) {
-    const auto same = std::ranges::find(own, line.what, &AccountLine::what);
-    place = 1 + (same != own.end() ? same : own.insert(place, {line.what, 0.0}));
-  }
   Table table{{"on the busiest devices, ms", "#" + std::to_string(number)}, {}};
   if (other != nullptr) {
     table.columns.push_back("#" + std::to_string(against));
     table.columns.emplace_back("difference");
   }
-  const bool is_short = plan.cost.step_s < 0.01;
+  const bool is_short = plan.cost.step_s < kShortStep;
   const auto add = [&](const std::string& what, double own_s, double their_s) {
     const char* const format = is_short ? "%.3f" : "%.1f";
     auto& row = table.rows.emplace_back();
     row = {what, Cell::Number(Formatted(format, own_s * 1e3))};
     if (other == nullptr) return;
     row.push_back(Cell::Number(Formatted(format, their_s * 1e3)));
-    row.push_back(Cell::Number(Formatted(is_short ? "%+.3f" : "%+.1f", (own_s - their_s) * 1e3)));
+    row.push_back(Cell::Number(DifferenceText(own_s - their_s, is_short)));
   };
-  for (const AccountLine& line : own) {
-    const auto same = std::ranges::find(theirs, line.what, &AccountLine::what);
-    add(line.what, line.seconds, same == theirs.end() ? 0.0 : same->seconds);
-  }
+  for (const ComparedLine& line : Compared(plan, other)) add(line.what, line.own_s, line.their_s);
   add("step", plan.cost.step_s, other != nullptr ? other->cost.step_s : 0.0);
   std::vector<std::pair<std::string, const Plan*>> compared = {{table.columns[1], &plan}};
   if (other != nullptr) compared.emplace_back(table.columns[2], other);
   return "\n" + ToText(table) + UseText(compared);
+}
+
+std::string ReasonsOf(const std::vector<Plan>& plans, const std::optional<Plan>& now) {
+  const Plan& best = plans.front();
+  const bool is_short = best.cost.step_s < kShortStep;
+  Table table{{"#", "ms longer than 1", "most of it"}, {}};
+  const auto add = [&](const std::string& number, const Plan& plan) {
+    std::vector<ComparedLine> lines = Compared(plan, &best);
+    std::ranges::stable_sort(lines, std::greater(),
+                             [](const ComparedLine& line) { return std::abs(line.more_s()); });
+    constexpr std::size_t kReasons = 3;
+    lines.resize(std::min(lines.size(), kReasons));
+    // What would be rounded to nothing is no reason.
+    std::erase_if(lines, [&](const ComparedLine& line) {
+      return std::abs(line.more_s()) < (is_short ? 0.5e-6 : 0.5e-4);
+    });
+    const auto text = [&](const ComparedLine& line) {
+      return line.what + " " + DifferenceText(line.more_s(), is_short);
+    };
+    const std::string more = DifferenceText(plan.cost.step_s - best.cost.step_s, is_short);
+    table.rows.push_back({number, Cell::Number(more), Listed(lines, ", ", text)});
+  };
+  for (std::size_t i = 1; i < plans.size(); ++i) add(std::to_string(i + 1), plans[i]);
+  if (now) add("now", *now);
+  return table.rows.empty() ? "" : "\n" + ToText(table);
 }
 
 std::string NotesOn(const Plans& plans, std::size_t asked) {

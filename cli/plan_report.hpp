@@ -22,6 +22,9 @@ std::vector<std::string> LayoutCells(const Config& config);
 /// Returns a line for each plan, and one for the configuration as it stands, if it can run.
 std::string TableOf(const std::vector<Plan>& plans, const std::optional<Plan>& now);
 
+/// Returns why the others take longer than the first plan: what they spend more on, and less.
+std::string ReasonsOf(const std::vector<Plan>& plans, const std::optional<Plan>& now);
+
 /// Returns where the milliseconds of plan `number` go, line by line, next to those of plan `against`; 0:
 /// alone. Numbers count from 1.
 std::string ExplanationOf(const std::vector<Plan>& plans, std::size_t number, std::size_t against);

@@ -22,7 +22,7 @@ function(troupe_small_code)
   endforeach()
 endfunction()
 
-# For large libraries that mostly wait for others, people included: -Og saves another fifth.
+# For libraries that mostly wait for others, people and disks included: -Og saves another fifth.
 function(troupe_waiting_code)
   foreach(name IN LISTS ARGN)
     target_compile_options(${name} PRIVATE $<$<CONFIG:Release>:-Og>)

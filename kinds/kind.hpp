@@ -246,6 +246,8 @@ class ModelConfig {
   bool computes() const { return !stated_times(); }  ///< it has a body in modules/torch
   /// Returns nothing if its stages have no layers to count.
   virtual std::optional<Layers> split_layers() const { return std::nullopt; }
+  /// Leaves out the layers behind the first `most`.
+  virtual void KeepLayers(std::int64_t /*most*/) {}
   /// Returns whether its sizes can be cut into `tp` parts.
   virtual bool AllowsTp(int /*tp*/) const { return true; }
   /// Returns the number of key and value heads that ranks share if tp is larger; 0: none are

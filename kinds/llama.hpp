@@ -72,6 +72,7 @@ struct LlamaConfig : ModelOf<LlamaConfig, kLlama> {
   bool emits_rows() const override { return false; }
   bool takes_rows() const override { return true; }
   std::optional<Layers> split_layers() const override { return Layers{layers}; }
+  void KeepLayers(std::int64_t most) override { layers = std::min(layers, most); }
   bool AllowsTp(int tp) const override {
     return heads % tp == 0 && (!has_mlps() || mlp_hidden % tp == 0) &&
            experts.shared_hidden % tp == 0 && kv_heads > 0 &&

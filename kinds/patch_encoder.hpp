@@ -75,6 +75,11 @@ struct PatchEncoder : ModelConfig {
   std::optional<Layers> split_layers() const override {
     return Layers{built_layers(), "up to feature_layer"};
   }
+  void KeepLayers(std::int64_t most) override {
+    const std::int64_t fewer = std::max<std::int64_t>(0, built_layers() - most);
+    layers -= fewer;
+    if (feature_layer >= 0) feature_layer -= fewer;
+  }
   bool cuts_rows() const override { return true; }
   RowCut CutOver(int cp) const override {
     return {RowCut::By::kItems, cp, std::max<std::int64_t>(1, rows_per_square())};

@@ -62,8 +62,20 @@ bool OverTp(const ModuleConfig& module, Layout& layout) {
 
 }  // namespace
 
+Config WithFewLayers(Config config) {
+  constexpr std::int64_t kMostLayers = 6;  // three stages of two
+  for (ModuleConfig& module : config.modules) {
+    module.model->KeepLayers(kMostLayers);
+    module.weights.reset();
+  }
+  for (EdgeConfig& edge : config.edges) {
+    if (edge.through) edge.through->weights.reset();
+  }
+  return config;
+}
+
 std::vector<Probe> ProbesOf(const Config& config) {
-  Config base = config;
+  Config base = WithFewLayers(config);
   base.trace.messages = true;
   base.checkpoint = {.every = 0, .every_minutes = 0.0, .async = false, .replicas = 0};
   for (const ModuleConfig& module : base.modules) {

@@ -22,7 +22,11 @@ struct Probe {
   std::string what;  ///< "2 samples in 3 stages"
 };
 
-/// Returns the probes of a configuration, quick ones first. In all but the last ones no two modules share a rank.
+/// Returns `config` with modules of few layers and random weights: what a layer takes does not depend on how many
+/// there are, and large models fit nowhere.
+Config WithFewLayers(Config config);
+
+/// Returns the probes of a configuration WithFewLayers, quick ones first. In all but the last ones no two modules share a rank.
 /// They have 1, 2, 4, ... samples, up to twice those of a microbatch; then tp 2, and three stages. The last ones
 /// run everything on one rank, and on two with tp 2. Throws LayoutError for modules that state their times.
 std::vector<Probe> ProbesOf(const Config& config);

@@ -24,16 +24,19 @@ PassCost StatedCost(const StatedTimes& stated, int chunks) {
 
 }  // namespace
 
-/// Which part of `samples` full samples of a module is there.
-static double FilledPart(const Config& config, const ModuleConfig& module, const StepShape& shape) {
-  if (const auto text = module.model->text()) {
-    return static_cast<double>(shape.tokens) / static_cast<double>(text->context);
-  }
+std::int64_t SizeFor(const ModuleConfig& module, const StepShape& shape) {
+  if (module.model->text()) return shape.samples * shape.tokens;
   const auto length = shape.lengths.find(module.name);
+  return length == shape.lengths.end() ? 0 : length->second;
+}
+
+double FilledPart(const Config& config, const ModuleConfig& module, std::int64_t samples,
+                  std::int64_t size) {
+  const auto text = module.model->text();
   const std::int64_t full =
-      shape.samples * MostItemsOfSample(config, module) * module.model->most_length();
-  if (length == shape.lengths.end() || full == 0) return 0.0;
-  return static_cast<double>(length->second) / static_cast<double>(full);
+      samples *
+      (text ? text->context : MostItemsOfSample(config, module) * module.model->most_length());
+  return full == 0 ? 0.0 : static_cast<double>(size) / static_cast<double>(full);
 }
 
 bool CopiesActivations(const Config& config, const DeviceModel& device, const std::string& module,
@@ -46,7 +49,7 @@ bool CopiesActivations(const Config& config, const DeviceModel& device, const st
 static void AddCopies(const Config& config, const DeviceModel& device, const ModuleConfig& host,
                       int pp, const StepShape& shape, PassCost& cost) {
   if (!CopiesActivations(config, device, host.name, pp)) return;
-  const double copy_s = FilledPart(config, host, shape) *
+  const double copy_s = FilledPart(config, host, shape.samples, SizeFor(host, shape)) *
                         static_cast<double>(AwayBytes(config, host.name, pp, shape.samples)) /
                         device.host_bytes_per_s;
   // Work for weights that is deferred hides no copy.

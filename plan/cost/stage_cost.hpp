@@ -20,6 +20,12 @@ double RowBytes(const Config& config);
 /// Returns how a part that runs on the ranks of `host` is divided among them.
 RankShare ShareOf(const Config& config, const ModuleConfig& host, const StagePart& part);
 
+/// Returns the tokens of a module that reads text, or the length of its items.
+std::int64_t SizeFor(const ModuleConfig& module, const StepShape& shape);
+/// Returns which part of the most that so many samples may have for a module `size` is.
+double FilledPart(const Config& config, const ModuleConfig& module, std::int64_t samples,
+                  std::int64_t size);
+
 /// Whether passes of a stage may wait for copies of activations to host memory and back.
 bool CopiesActivations(const Config& config, const DeviceModel& device, const std::string& module,
                        int pp);

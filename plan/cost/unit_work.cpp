@@ -4,6 +4,7 @@
 #include <cmath>
 #include <numeric>
 
+#include "plan/cost/stage_cost.hpp"
 #include "plan/stage_work.hpp"
 #include "plan/step_order.hpp"
 
@@ -81,22 +82,13 @@ PlacedSamples InOrder(const Config& config, const PlacedSamples& samples) {
 }
 
 std::vector<double> FilledParts(const JobPlan& plan, const PlacedSamples& samples) {
-  const Config& config = plan.config();
-  std::vector<StepShape> all;
-  for (const auto& place : samples) all.insert(all.end(), place.begin(), place.end());
   std::vector<double> parts;
   for (const ModulePlan& module : plan.modules()) {
-    const ModuleConfig& own = *module.config;
-    const StepShape most = FullSamples(config, own, std::ssize(samples));
-    const bool text = own.model->text().has_value();
-    std::int64_t own_size = 0;
-    for (const StepShape& sample : all) {
-      const auto length = sample.lengths.find(own.name);
-      own_size += text ? sample.tokens : length == sample.lengths.end() ? 0 : length->second;
+    std::int64_t size = 0;
+    for (const auto& place : samples) {
+      for (const StepShape& sample : place) size += SizeFor(*module.config, sample);
     }
-    const std::int64_t most_size = text ? most.samples * most.tokens : most.lengths.at(own.name);
-    parts.push_back(most_size > 0 ? static_cast<double>(own_size) / static_cast<double>(most_size)
-                                  : 0.0);
+    parts.push_back(FilledPart(plan.config(), *module.config, std::ssize(samples), size));
   }
   return parts;
 }

@@ -90,6 +90,18 @@ TEST_CASE("plan explains the best plan next to the second one, or alone", "[cli]
   CHECK_THAT(explained("2", {"--against", "1"}), !Contains("difference"));
 }
 
+TEST_CASE("plan says why the others take longer than the first one", "[cli]") {
+  const auto planned = [](const std::string& top) {
+    return RunTroupe({"plan", kPlanned, "--gpus", "8", "--device", "h100-80g", "--top", top}).out;
+  };
+  const std::string two = planned("2");
+  INFO(two);
+  const auto reasons = two.find("ms longer than 1  most of it\n2 ");
+  REQUIRE(reasons != std::string::npos);
+  CHECK_THAT(two.substr(reasons), Contains("language: ") && Contains("\nnow "));
+  CHECK_THAT(planned("1"), Contains("most of it\nnow "));
+}
+
 TEST_CASE("files of an earlier run with more plans are removed, others stay", "[cli]") {
   const ScratchFolder folder;
   const std::string out = folder / "plans";
