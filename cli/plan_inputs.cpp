@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 #include <stdexcept>
 #include <utility>
 #include <vector>
@@ -194,6 +195,22 @@ std::string OrderText(const Plan& plan, const JobDevices& devices, const Workloa
          Formatted(": %.1f ms, %+.1f%%\n", other_s * 1e3, 100.0 * (other_s / own_s - 1.0));
 }
 
+/// Names the links between `gpus` devices that take no time because nobody measured or stated them.
+static std::string UnknownLinksText(const Topology& topology, int gpus) {
+  const auto line = [](const std::string& links, const std::string& key) {
+    return "links " + links + " are not known and take no time here; state cluster.topology." +
+           key + "\n";
+  };
+  std::string text;
+  if (gpus > 1 && std::isinf(topology.inside.bytes_per_s)) {
+    text += line("inside a node", "inside_gb_per_s");
+  }
+  if (gpus > topology.devices_per_node && std::isinf(topology.between.bytes_per_s)) {
+    text += line("between nodes", "between_gb_per_s");
+  }
+  return text;
+}
+
 std::string OriginText(const Config& config, const JobDevices& devices, int gpus,
                        const Workload& workload) {
   const auto line = [](int number, const DeviceModel& kind) {
@@ -206,7 +223,8 @@ std::string OriginText(const Config& config, const JobDevices& devices, int gpus
     text += "for " + module + " " + line(own.number, own.kind) + "\n";
   }
   return text + "global batch " + std::to_string(config.global_batch()) + ", " +
-         WorkloadText(workload, config) + UnprofiledText(config, devices);
+         WorkloadText(workload, config) + UnprofiledText(config, devices) +
+         UnknownLinksText(devices.main.topology, gpus);
 }
 
 std::optional<Plan> NowOf(const Config& config, const JobDevices& devices,

@@ -74,7 +74,21 @@ Config WithFewLayers(Config config) {
   return config;
 }
 
-std::vector<Probe> ProbesOf(const Config& config) {
+/// Makes what needs more GPUs than there are share one, or leaves it out.
+static void ShareGpus(int gpus, std::vector<Probe>& probes) {
+  std::erase_if(probes, [gpus](const Probe& probe) {
+    return probe.config.cluster.ranks > gpus &&
+           (probe.use == ProbeUse::kGroups || probe.use == ProbeUse::kLinks);
+  });
+  for (Probe& probe : probes) {
+    ClusterConfig& cluster = probe.config.cluster;
+    if (cluster.ranks <= gpus) continue;
+    cluster.ranks_per_gpu = cluster.ranks;
+    probe.config.schedule.microbatches = 1;  // each pass waits for the one before
+  }
+}
+
+std::vector<Probe> ProbesOf(const Config& config, int gpus) {
   Config base = WithFewLayers(config);
   base.trace.messages = true;
   base.checkpoint = {.every = 0, .every_minutes = 0.0, .async = false, .replicas = 0};
@@ -109,6 +123,7 @@ std::vector<Probe> ProbesOf(const Config& config) {
       if (usual == 1) break;
     }
   }
+  if (gpus > 0) ShareGpus(gpus, probes);
   return probes;
 }
 

@@ -28,7 +28,8 @@ Config WithFewLayers(Config config);
 
 /// Returns the probes of a configuration WithFewLayers, quick ones first. In all but the last ones no two modules share a rank.
 /// They have 1, 2, 4, ... samples, up to twice those of a microbatch; then tp 2, and three stages. The last ones
-/// run everything on one rank, and on two with tp 2. Throws LayoutError for modules that state their times.
-std::vector<Probe> ProbesOf(const Config& config);
+/// run everything on one rank, and on two with tp 2. Of more ranks than there are GPUs all share one and work in
+/// turn, and tp 2 is left out; `gpus` 0: ranks are threads. Throws LayoutError for modules that state their times.
+std::vector<Probe> ProbesOf(const Config& config, int gpus);
 
 }  // namespace troupe

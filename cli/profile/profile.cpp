@@ -90,8 +90,7 @@ void PrintFit(const DeviceModel& device) {
 }
 
 /// Says what the devices here are, how much memory each has, and how many of them a node has.
-void DescribeMachine(const Config& config, DeviceModel& device) {
-  const auto gpus = config.cluster.backend == Backend::kCuda ? GpusHere() : std::vector<GpuFacts>();
+void DescribeMachine(const std::vector<GpuFacts>& gpus, DeviceModel& device) {
   if (!gpus.empty()) {
     const auto number = static_cast<std::int64_t>(gpus.size());
     device.source =
@@ -111,11 +110,12 @@ void DescribeMachine(const Config& config, DeviceModel& device) {
 }  // namespace
 
 FittedDevice ProfiledHere(const Config& config, int seconds) {
-  const auto probes = ProbesOf(config);
+  const auto gpus = config.cluster.backend == Backend::kCuda ? GpusHere() : std::vector<GpuFacts>();
+  const auto probes = ProbesOf(config, static_cast<int>(gpus.size()));
   std::fprintf(stderr, "%zu probes, about %d s\n", probes.size(), seconds);
   FittedDevice fitted = FitDevice(RunProbes(probes, seconds));
   DeviceModel& device = fitted.device;
-  DescribeMachine(config, device);
+  DescribeMachine(gpus, device);
   return fitted;
 }
 

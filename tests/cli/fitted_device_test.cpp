@@ -73,7 +73,8 @@ MeasuredProbe ProbeOn(const Probe& probe) {
 
 DeviceModel Fitted() {
   std::vector<MeasuredProbe> probes;
-  for (const Probe& probe : ProbesOf(LoadConfig(kShapes).config)) probes.push_back(ProbeOn(probe));
+  for (const Probe& probe : ProbesOf(LoadConfig(kShapes).config, 0))
+    probes.push_back(ProbeOn(probe));
   return FitDevice(probes).device;
 }
 

@@ -1,11 +1,14 @@
 // The small jobs that `troupe profile` measures.
 #include "cli/profile/probes.hpp"
 
+#include <algorithm>
+
 #include <catch2/catch.hpp>
 
 #include "cli/plan_inputs.hpp"
 #include "configs/loader.hpp"
 #include "kinds/vit.hpp"
+#include "plan/job_plan.hpp"
 #include "plan/model_flops.hpp"
 #include "plan/stage_work.hpp"
 
@@ -15,7 +18,7 @@ TEST_CASE("probes of a large model have few layers and random weights", "[cli]")
   Config config = LoadConfig("configs/vlm_7b.toml").config;
   for (ModuleConfig& module : config.modules) module.weights = "hf:nowhere";
   config.edges.front().through->weights = "hf:nowhere";
-  const auto probes = ProbesOf(config);
+  const auto probes = ProbesOf(config, 8);
   REQUIRE(probes.size() > 3);
   for (const Probe& probe : probes) {
     INFO(probe.what);
@@ -26,6 +29,41 @@ TEST_CASE("probes of a large model have few layers and random weights", "[cli]")
     }
     CHECK(!probe.config.edges.front().through->weights);
   }
+}
+
+TEST_CASE("probes that need more GPUs than there are share one, in turn", "[cli]") {
+  const Config config = LoadConfig("configs/vlm_7b.toml").config;
+  const auto many = ProbesOf(config, 8);
+  const auto one = ProbesOf(config, 1);
+  const auto has_tp = [](const Probe& probe) {
+    return std::ranges::any_of(probe.config.modules,
+                               [](const ModuleConfig& module) { return module.layout.tp > 1; });
+  };
+  CHECK(std::ranges::any_of(many, has_tp));
+  CHECK(std::ranges::none_of(one, has_tp));
+  REQUIRE(one.size() > 2);
+  for (const Probe& probe : one) {
+    INFO(probe.what);
+    const ClusterConfig& cluster = probe.config.cluster;
+    CHECK(cluster.ranks_per_gpu == cluster.ranks);
+    CHECK((cluster.ranks == 1 || probe.config.schedule.microbatches == 1));
+    CHECK_NOTHROW(JobPlan(probe.config));
+  }
+  for (const Probe& probe : many) CHECK(probe.config.cluster.ranks_per_gpu == 1);
+}
+
+TEST_CASE("links that nobody measured are named", "[cli]") {
+  const Config config = LoadConfig("configs/vlm_7b.toml").config;
+  DeviceModel device = DeviceOfFlops(1e12);
+  device.topology.devices_per_node = 8;
+  const auto text_for = [&](int gpus) { return OriginText(config, device, gpus, {}); };
+  const auto inside = Catch::Contains("links inside a node are not known");
+  const auto between = Catch::Contains("links between nodes are not known");
+  CHECK_THAT(text_for(1), !inside && !between);
+  CHECK_THAT(text_for(8), inside && !between);
+  CHECK_THAT(text_for(16), inside && between);
+  device.topology.inside.bytes_per_s = 1e9;
+  CHECK_THAT(text_for(16), !inside && between);
 }
 
 TEST_CASE("an encoder keeps its last layers apart from those it leaves out", "[cli]") {
