@@ -40,11 +40,11 @@ struct PlanArguments {
 /// Says that nothing fits, and what would.
 int NothingFits(const PlanArguments& arguments, const Config& config, int gpus) {
   const auto devices_of = [&](const std::string& name, const Config& of) {
-    return WithOwnDevices(DeviceInNodes(name, of, gpus, arguments.nodes), arguments.own_devices,
-                          of);
+    return WithOwnDevices(DeviceInNodes(name, of, gpus, arguments.nodes), gpus,
+                          arguments.own_devices, of);
   };
-  const double bytes = NamedDevice(arguments.device, config).memory_bytes;
-  std::fputs(NothingFitsText(arguments.config.path, config, gpus, bytes).c_str(), stderr);
+  const JobDevices devices = devices_of(arguments.device, config);
+  std::fputs(NothingFitsText(arguments.config.path, config, gpus, devices).c_str(), stderr);
   const auto changes = NearestChanges(config, gpus, {arguments.device, KnownDevices(), devices_of});
   std::fputs(TextOf(changes).c_str(), stderr);
   return kExitFailed;
@@ -86,11 +86,14 @@ void PrintReplan(const PlanArguments& arguments, const Plans& plans, const Plan&
       arguments.from.c_str());
 }
 
-/// "h100-80g and l40s-48g"
-std::string NamesOf(const JobDevices& devices) {
-  std::string names = devices.main.name;
-  for (const auto& [module, own] : devices.own) names += " and " + own.kind.name;
-  return names;
+/// "h100-80g, with l40s-48g for vision"
+std::string NamesOf(const Config& config, const JobDevices& devices) {
+  std::vector<std::string> names = {devices.main.name};
+  for (const ModuleConfig& module : config.modules) {
+    if (!devices.HasOwn(module.name)) continue;
+    names.push_back("with " + devices.Of(module.name).name + " for " + module.name);
+  }
+  return Listed(names);
 }
 
 /// Makes the rates of the device those of a run, and says what they were.
@@ -119,7 +122,7 @@ int MakePlan(PlanArguments arguments) {
     RequireSameModules(arguments.from, config);
     TakeRates(arguments.from, device);
   }
-  const JobDevices devices = WithOwnDevices(device, arguments.own_devices, config);
+  const JobDevices devices = WithOwnDevices(device, gpus, arguments.own_devices, config);
   const Workload workload = WorkloadFrom(arguments.samples, config);
   const auto top = static_cast<std::size_t>(arguments.top);
   const auto [plans, how] = SearchPlans(config, devices, gpus, top, workload);
@@ -129,16 +132,21 @@ int MakePlan(PlanArguments arguments) {
   const std::optional<Plan> now = NowOf(config, devices, workload);
   std::printf("\n%s%s%s", TableOf(plans.best, now).c_str(), ReasonsOf(plans.best, now).c_str(),
               NotesOn(plans, top).c_str());
+  if (!devices.own.empty()) {
+    const Plans alone = SearchPlans(config, device, gpus, 1, workload).plans;
+    std::fputs(WithoutOwnText(alone, plans.best.front()).c_str(), stdout);
+  }
   std::fputs(ExplanationFor(arguments, plans.best).c_str(), stdout);
   if (now && !now->fits()) {
-    std::printf("now: needs %.1f GB of a device that has %.0f\n", now->bytes * 1e-9,
-                now->memory_bytes * 1e-9);
+    std::printf("now: needs %.1f GB of a device that has %.0f\n", now->fullest.bytes * 1e-9,
+                now->fullest.of_bytes * 1e-9);
   }
   if (!workload.empty()) {
     std::printf("%s", OrderText(plans.best.front(), devices, workload).c_str());
   }
   if (!arguments.out.empty()) {
-    WritePlans(arguments.out, {arguments.config.path, loaded, NamesOf(devices)}, plans.best);
+    WritePlans(arguments.out, {arguments.config.path, loaded, NamesOf(config, devices)},
+               plans.best);
   }
   if (arguments.replan && now) PrintReplan(arguments, plans, *now);
   return kExitDone;
@@ -186,7 +194,7 @@ void AddPlan(CLI::App& app, Command& command) {
           "devices of another kind that only this encoder runs on, in nodes of their own:\n"
           "vision=l40s-48g:16 gives vision up to 16; once for each encoder")
       ->type_name("MODULE=DEVICE:NUMBER")
-      ->take_all();
+      ->allow_extra_args(false);
   verb->add_option("--top", arguments->top,
                    "plans to show, of those whose estimate before the simulation is within 5%\n"
                    "of the best one; default 5")

@@ -46,9 +46,14 @@ DeviceModel NamedDevice(const std::string& name, const Config& config) {
   return device;
 }
 
-JobDevices WithOwnDevices(DeviceModel main, const std::vector<std::string>& stated,
+JobDevices WithOwnDevices(DeviceModel main, int gpus, const std::vector<std::string>& stated,
                           const Config& config) {
   JobDevices devices(std::move(main));
+  std::vector<std::string> encoders;
+  for (const ModuleConfig& module : config.modules) {
+    if (module.name != config.Sink().name) encoders.push_back(module.name);
+  }
+  int left = kMostDevices - gpus;
   for (const std::string& text : stated) {
     const std::size_t equals = std::min(text.find('='), text.size());
     const std::size_t colon = std::max(std::min(text.rfind(':'), text.size()), equals);
@@ -63,11 +68,16 @@ JobDevices WithOwnDevices(DeviceModel main, const std::vector<std::string>& stat
           "\"");
     }
     const std::string flag = "--device-of " + module;
-    const auto has_name = [&](const ModuleConfig& each) { return each.name == module; };
-    if (std::ranges::none_of(config.modules, has_name) || module == config.Sink().name) {
-      throw LaunchError(flag + ": expected an encoder of CONFIG; --device is for " +
-                        config.Sink().name);
+    if (std::ranges::find(encoders, module) == encoders.end()) {
+      throw LaunchError("--device-of: expected an encoder of CONFIG (" + Listed(encoders) +
+                        "), got \"" + module + "\"; --device is for " + config.Sink().name);
     }
+    if (number > left) {
+      throw LaunchError(flag + ": expected at most " + std::to_string(kMostDevices) +
+                        " devices in all, got " + std::to_string(number) + " besides " +
+                        std::to_string(kMostDevices - left));
+    }
+    left -= number;
     if (devices.HasOwn(module)) throw LaunchError(flag + ": stated twice");
     const std::string name = text.substr(equals + 1, colon - equals - 1);
     devices.own[module] = {DeviceFor(flag, name, config), number};
@@ -192,7 +202,7 @@ std::string OrderText(const Plan& plan, const JobDevices& devices, const Workloa
   const double other_s = PlanAsIs(other, devices, workload).cost.step_s;
   const double own_s = plan.cost.step_s;
   return std::string("plan 1 with data.order = ") + (balanced ? "\"random\"" : "\"balanced\"") +
-         Formatted(": %.1f ms, %+.1f%%\n", other_s * 1e3, 100.0 * (other_s / own_s - 1.0));
+         ": " + MsText(other_s) + Formatted(" ms, %+.1f%%\n", 100.0 * (other_s / own_s - 1.0));
 }
 
 /// Names the links between `gpus` devices that take no time because nobody measured or stated them.
@@ -219,8 +229,10 @@ std::string OriginText(const Config& config, const JobDevices& devices, int gpus
   const bool stated = config.cluster.topology != TopologyConfig{};
   std::string text =
       line(gpus, devices.main) + (stated ? "; but links as [cluster.topology] states" : "") + "\n";
-  for (const auto& [module, own] : devices.own) {
-    text += "for " + module + " " + line(own.number, own.kind) + "\n";
+  for (const ModuleConfig& module : config.modules) {
+    const auto own = devices.own.find(module.name);
+    if (own == devices.own.end()) continue;
+    text += "for " + module.name + " " + line(own->second.number, own->second.kind) + "\n";
   }
   return text + "global batch " + std::to_string(config.global_batch()) + ", " +
          WorkloadText(workload, config) + UnprofiledText(config, devices) +

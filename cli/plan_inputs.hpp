@@ -19,12 +19,12 @@ DeviceModel NamedDevice(const std::string& name, const Config& config);
 /// LaunchError if the machines cannot have as many each, or the configuration states another number.
 DeviceModel DeviceInNodes(const std::string& name, const Config& config, int gpus, int nodes);
 
-/// The most devices of a kind.
+/// The most devices of a job.
 inline constexpr int kMostDevices = 65'536;
 
-/// Returns the devices of a job with `main` and those that --device-of states: "vision=l40s-48g:16". Throws
-/// LaunchError.
-JobDevices WithOwnDevices(DeviceModel main, const std::vector<std::string>& stated,
+/// Returns the devices of a job with `gpus` of `main` and those that --device-of states:
+/// "vision=l40s-48g:16". Throws LaunchError.
+JobDevices WithOwnDevices(DeviceModel main, int gpus, const std::vector<std::string>& stated,
                           const Config& config);
 
 /// Where samples come from.

@@ -34,7 +34,11 @@ std::string ExplanationOf(const std::vector<Plan>& plans, std::size_t number, st
 std::string NotesOn(const Plans& plans, std::size_t asked);
 
 /// "model.toml: no layout of language fits on 8 devices of 80 GB\n"
-std::string NothingFitsText(const std::string& path, const Config& config, int gpus, double bytes);
+std::string NothingFitsText(const std::string& path, const Config& config, int gpus,
+                            const JobDevices& devices);
+
+/// Returns the best plan without devices of other kinds, next to `best`; "" if there is none.
+std::string WithoutOwnText(const Plans& without, const Plan& best);
 
 /// Returns what would make a job fit that does not.
 std::string TextOf(const std::vector<NearestChange>& changes);

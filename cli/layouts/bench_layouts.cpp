@@ -185,9 +185,8 @@ int BenchLayouts(const LayoutsArguments& arguments) {
   const auto top = static_cast<std::size_t>(arguments.top);
   const auto [plans, how] = SearchPlans(config, device, ranks, top, workload);
   if (plans.best.empty()) {
-    std::fprintf(
-        stderr, "%s`troupe plan` names what would be enough\n",
-        NothingFitsText(arguments.config.path, config, ranks, device.memory_bytes).c_str());
+    std::fprintf(stderr, "%s`troupe plan` names what would be enough\n",
+                 NothingFitsText(arguments.config.path, config, ranks, device).c_str());
     return kExitFailed;
   }
   std::fputs(how.c_str(), stderr);

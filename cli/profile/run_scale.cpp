@@ -40,9 +40,13 @@ struct ModuleSums {
   PassSums backward;
 };
 
-/// What the cost model says, by module, on the average of some batches.
-std::map<std::string, ModuleSums> PredictedSums(const JobPlan& plan, const DeviceModel& device) {
+/// What the cost model says, by module, on the average of some batches. Passes of ranks that are threads were
+/// measured by what they do on a core: to wait for a link is no part of it.
+std::map<std::string, ModuleSums> PredictedSums(const JobPlan& plan, DeviceModel device) {
   const Config& config = plan.config();
+  if (config.cluster.backend == Backend::kCpu) {
+    device.topology.inside = device.topology.between = LinkRate();
+  }
   LlavaSource source(config);
   std::map<std::string, ModuleSums> sums;
   constexpr double kShare = 1.0 / kComparedBatches;

@@ -1,6 +1,7 @@
 #include "cli/profile/traced_job.hpp"
 
 #include <cerrno>
+#include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <stdexcept>
@@ -23,6 +24,7 @@ class TemporaryFolder {
     path_ = name;
     interrupt_.OnSignal([this](int signal) {
       if (!EndsJob(signal)) return;
+      std::fputs("interrupted\n", stderr);
       Remove();
       QuickExit(ExitCodeOfSignal(signal));
     });

@@ -20,10 +20,18 @@ Breakdown PassesOf(const JobPlan& plan, const JobCost& cost, int stage) {
 }
 
 std::vector<AccountLine> AccountOf(const JobPlan& plan, const JobCost& cost) {
-  std::map<int, double> busy;  // by device of the schedule
+  // By device of the schedule. All plans have those of the sink, so that they can be compared.
+  std::map<int, double> busy;
+  const ModuleConfig& sink = plan.config().Sink();
+  for (const StagePlan& stage : plan.stages()) {
+    if (plan.ModuleOf(stage.module).config->name != sink.name) continue;
+    for (const int device : plan.schedule().DevicesOf(stage.stage)) busy[device] = 0.0;
+  }
   for (const StagePlan& stage : plan.stages()) {
     const double seconds = PassesOf(plan, cost, stage.stage).total();
-    for (const int device : plan.schedule().DevicesOf(stage.stage)) busy[device] += seconds;
+    for (const int device : plan.schedule().DevicesOf(stage.stage)) {
+      if (const auto of_sink = busy.find(device); of_sink != busy.end()) of_sink->second += seconds;
+    }
   }
   const auto busiest =
       std::ranges::max_element(busy, {}, [](const auto& entry) { return entry.second; });

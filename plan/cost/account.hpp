@@ -17,7 +17,7 @@ struct AccountLine {
   double seconds = 0.0;
 };
 
-/// Returns what those ranks of the job do in a step that compute longest, a line for each module and
+/// Returns what those ranks of the sink do in a step that compute longest, whatever else runs on them, a line for each module and
 /// kind of work, then what they wait for and what follows the passes. The lines add up to the step.
 std::vector<AccountLine> AccountOf(const JobPlan& plan, const JobCost& cost);
 

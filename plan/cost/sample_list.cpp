@@ -100,6 +100,11 @@ StepShape SampleOf(const std::vector<std::string>& columns, const std::string& l
       items[columns[i]] = number;
     }
   }
+  if (sample.labels > sample.tokens) {
+    throw std::runtime_error(place + "labels: expected at most the " +
+                             Counted(sample.tokens, "token") + " of the sample, got " +
+                             std::to_string(sample.labels));
+  }
   if (const auto text = config.Sink().model->text()) {
     sample.tokens = std::min(sample.tokens, text->context);
   }

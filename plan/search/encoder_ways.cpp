@@ -87,7 +87,7 @@ std::vector<Layout> EncoderWays::DivisionsOf(std::size_t encoder) const {
   std::vector<Layout> divisions;
   for (const std::int64_t tp : PowersOfTwo(of_node)) {
     if (!model.AllowsTp(static_cast<int>(tp))) continue;
-    for (const std::int64_t cp : PowersOfTwo(of_node / tp)) {
+    for (const std::int64_t cp : PowersOfTwo(of_node)) {
       if (cp > 1 && model.most_context_parts() / cp < kFewestRows) break;
       divisions.push_back({.tp = static_cast<int>(tp), .cp = static_cast<int>(cp)});
     }

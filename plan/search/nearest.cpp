@@ -8,6 +8,8 @@
 namespace troupe {
 namespace {
 
+constexpr int kMostTimes = 16;  // as many devices
+
 std::optional<Plan> FastestOn(const Config& config, const JobDevices& devices, int ranks) {
   Plans plans = BestPlans(SearchSpace(config, devices, {.ranks = ranks}), config, devices, 1);
   if (plans.best.empty()) return std::nullopt;
@@ -16,7 +18,6 @@ std::optional<Plan> FastestOn(const Config& config, const JobDevices& devices, i
 
 /// The numbers of devices that are tried, ascending.
 std::vector<int> MoreRanks(int ranks, int of_node) {
-  constexpr int kMostTimes = 16;
   std::vector<int> numbers;
   for (int power = 1; power < of_node; power *= 2) {
     if (power > ranks && power <= kMostTimes * ranks) numbers.push_back(power);
@@ -70,12 +71,35 @@ std::optional<NearestChange> OnLargerDevice(const Config& config, const JobDevic
   return std::nullopt;
 }
 
+/// More devices of another kind, or none.
+std::vector<NearestChange> OwnChanges(const Config& config, const JobDevices& devices, int ranks) {
+  std::vector<NearestChange> changes;
+  for (const auto& [module, own] : devices.own) {
+    JobDevices other = devices;
+    for (int times = 2; times <= kMostTimes; times *= 2) {
+      other.own.at(module).number = times * own.number;
+      auto plan = FastestOn(config, other, ranks);
+      if (!plan) continue;
+      changes.push_back(
+          {"--device-of " + module + "=" + own.kind.name + ":" + std::to_string(times * own.number),
+           *std::move(plan)});
+      break;
+    }
+    other.own.erase(module);
+    if (auto plan = FastestOn(config, other, ranks)) {
+      changes.push_back({"without --device-of " + module, *std::move(plan)});
+    }
+  }
+  return changes;
+}
+
 }  // namespace
 
 std::vector<NearestChange> NearestChanges(const Config& config, int ranks,
                                           const Surroundings& around) {
   const JobDevices devices = around.devices_of(around.device, config);
-  std::vector<NearestChange> changes;
+  std::vector<NearestChange> changes = OwnChanges(config, devices, ranks);
+  if (!changes.empty()) return changes;
   const auto add = [&](std::optional<NearestChange> change) {
     if (change) changes.push_back(*std::move(change));
   };
@@ -98,13 +122,6 @@ std::vector<NearestChange> NearestChanges(const Config& config, int ranks,
       }
     } catch (const std::runtime_error&) {
       // The device was measured in another precision.
-    }
-  }
-  for (const auto& [module, own] : devices.own) {
-    JobDevices without = devices;
-    without.own.erase(module);
-    if (auto plan = FastestOn(config, without, ranks)) {
-      add(NearestChange{"without --device-of " + module, *std::move(plan)});
     }
   }
   return changes;

@@ -15,19 +15,19 @@
 namespace troupe {
 namespace {
 
-/// Sets the bytes of the rank whose device is fullest.
+/// Sets what ranks need of their devices.
 void SetBytes(const JobPlan& plan, const JobDevices& devices, Plan& result) {
+  result.bytes = 0.0;
+  result.fullest = {};
   std::map<int, double> memory;  // by rank
   for (const ModulePlan& module : plan.modules()) {
     const double bytes = devices.Of(module.config->name).memory_bytes;
     for (const int rank : module.config->ranks) memory[rank] = bytes;
   }
-  const auto share_of = [](double bytes, double of) { return of > 0.0 ? bytes / of : bytes; };
   for (const auto& [rank, need] : RankNeeds(StageNeeds(plan, ProcessPlan(plan.config().cluster)))) {
-    const auto bytes = static_cast<double>(need);
-    if (share_of(bytes, memory[rank]) <= share_of(result.bytes, result.memory_bytes)) continue;
-    result.bytes = bytes;
-    result.memory_bytes = memory[rank];
+    const FilledDevice use{static_cast<double>(need), memory[rank]};
+    result.bytes = std::max(result.bytes, use.bytes);
+    if (use.share() > result.fullest.share()) result.fullest = use;
   }
 }
 
@@ -90,6 +90,10 @@ static void Price(const JobDevices& devices, const Workload& workload, Plan& res
   result.bubble = BubbleOf(plan, result.cost.passes);
   result.sending = SendingOf(plan, result.cost);
   SetBytes(plan, devices, result);
+  result.own_ranks.clear();
+  for (const ModuleConfig& module : result.config.modules) {
+    if (devices.HasOwn(module.name)) result.own_ranks.push_back(module.layout.num_ranks());
+  }
   if (!KnowsPeaks(devices)) return;
   result.use = UtilisationOf(
       result.config, FlopsOfStep(result.config, workload), result.cost.step_s,

@@ -18,16 +18,24 @@ inline constexpr double kHandedOver = 1.05;
 /// At most this many of them are simulated, the best ones.
 inline constexpr std::size_t kMostSimulated = 64;
 
+/// What a device needs, and has.
+struct FilledDevice {
+  double bytes = 0.0;
+  double of_bytes = 0.0;  ///< 0: not known
+  double share() const { return of_bytes > 0.0 ? bytes / of_bytes : 0.0; }
+};
+
 struct Plan {
   PlannedJob job;
   Config config;  ///< Applied
   JobCost cost;
-  double bubble = 0.0;        ///< share of the step in which ranks compute nothing
-  double sending = 0.0;       ///< share of the ranks' passes that waits for collectives
-  double bytes = 0.0;         ///< of the rank whose device is fullest
-  double memory_bytes = 0.0;  ///< of that device; 0: not known
-  Utilisation use = {};       ///< no parts: the peak of a device is not known
-  bool fits() const { return memory_bytes <= 0.0 || bytes <= memory_bytes; }
+  double bubble = 0.0;              ///< share of the step in which ranks compute nothing
+  double sending = 0.0;             ///< share of the ranks' passes that waits for collectives
+  double bytes = 0.0;               ///< of the rank that holds most
+  FilledDevice fullest = {};        ///< of the device of which most is in use
+  Utilisation use = {};             ///< no parts: the peak of a device is not known
+  std::vector<int> own_ranks = {};  ///< of modules with devices of another kind, in their order
+  bool fits() const { return fullest.share() <= 1.0; }
 };
 
 /// Returns the plan of a job. Throws LayoutError if it cannot run.

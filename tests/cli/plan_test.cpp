@@ -86,7 +86,7 @@ TEST_CASE("plan explains the best plan next to the second one, or alone", "[cli]
   };
   CHECK_THAT(explained("2", {}), Contains("#1") && Contains("#2  difference"));
   const std::string alone = explained("1", {});
-  CHECK_THAT(alone, Contains("on the busiest devices, ms") && !Contains("difference"));
+  CHECK_THAT(alone, Contains("busiest devices of language, ms") && !Contains("difference"));
   CHECK_THAT(explained("2", {"--against", "1"}), !Contains("difference"));
 }
 
@@ -138,7 +138,9 @@ TEST_CASE("an encoder may have devices of another kind", "[cli]") {
   CHECK_THAT(planned.out, Contains("\nfor vision 4 devices of l40s-48g: NVIDIA L40S data sheet"));
   CHECK_THAT(planned.out, Contains(" + ") && Contains("\nMFU "));
   const std::string file = ReadWholeFile(folder / "plans/plan1.toml");
-  CHECK_THAT(file, Contains("of h100-80g and l40s-48g\n") && Contains("modules.vision.ranks = "));
+  CHECK_THAT(planned.out, Contains("\nwithout --device-of, with 8 GPUs "));
+  CHECK_THAT(file, Contains("of h100-80g, with l40s-48g for vision\n") &&
+                       Contains("modules.vision.ranks = "));
   CHECK(RunTroupe({"check", folder / "plans/plan1.toml"}).exit_code == 0);
 }
 
@@ -177,8 +179,11 @@ TEST_CASE("plan says what is wrong in one line", "[cli]") {
                                   "vision=l40s-48g:4x", "vision:4", "vision=l40s-48g:65537"}) {
     refused_of(value, ": expected MODULE=DEVICE:NUMBER, as in vision=l40s-48g:16, got \"" + value);
   }
-  refused_of("language=l40s-48g:4", " language: expected an encoder of CONFIG");
-  refused_of("vison=l40s-48g:4", " vison: expected an encoder of CONFIG");
+  refused_of(
+      "language=l40s-48g:4",
+      ": expected an encoder of CONFIG (vision), got \"language\"; --device is for language");
+  refused_of("=l40s-48g:4", ": expected an encoder of CONFIG (vision), got \"\"");
+  refused_of("vision=l40s-48g:65536", " vision: expected at most 65536 devices in all");
   refused_of("vision=l40s:4", " vision: expected a100-80g, ");
   refused({kPlanned, "--device", "h100-80g", "--gpus"},
           "--gpus: expected a whole number from 1 to 65536, got none");
@@ -325,6 +330,19 @@ TEST_CASE("a run is planned again with what it measured, and goes on with that",
       {"plan", "configs/shapes_two_encoders.toml", "--from", run, "--device", "l40s-48g"});
   CHECK(more.exit_code == 2);
   CHECK_THAT(more.err, Contains("got: that run has no module detail\n"));
+
+  // Ranks that are threads were timed on their cores, where nothing waits for a link.
+  auto slow = nlohmann::json::parse(ReadWholeFile("devices/l40s-48g.json"));
+  slow["inside"]["us"] = 1e6;
+  std::ofstream(folder / "slow.json") << slow;
+  const Outcome waits =
+      RunTroupe({"plan", "--from", run, "--device", folder / "slow.json", "--top", "1"});
+  const auto factors = [](const std::string& out) {
+    const auto begin = out.find(": language ");
+    return begin == std::string::npos ? "none" : out.substr(begin, out.find('\n', begin) - begin);
+  };
+  INFO(waits.out << waits.err);
+  CHECK(factors(waits.out) == factors(planned.out));
 
   CHECK(RunTroupe({"plan", "--device", "l40s-48g"}).exit_code == 2);
   CHECK(RunTroupe({"plan", "--from", folder / "none", "--device", "l40s-48g"}).exit_code != 0);

@@ -5,6 +5,7 @@
 #include <catch2/catch.hpp>
 
 #include "configs/loader.hpp"
+#include "plan/cost/account.hpp"
 #include "plan/cost/device_file.hpp"
 #include "plan/search/nearest.hpp"
 #include "plan/search/planner.hpp"
@@ -110,6 +111,26 @@ TEST_CASE("tensors between devices of two kinds take the slower link between nod
   }
 }
 
+TEST_CASE("where time goes is said of the devices of the language model", "[plan]") {
+  const Config config = SmallJob();
+  const DeviceModel device = SomeDevice(1e9);
+  // Vision takes longest by far.
+  const Plan plan = PlanOf(config, VisionApart(config, true), WithOwn(device, SomeDevice(1e6), 4));
+  double sum_s = 0.0;
+  double waiting_s = 0.0;
+  double language_s = 0.0;
+  for (const AccountLine& line : AccountOf(JobPlan(plan.config), plan.cost)) {
+    INFO(line.what);
+    CHECK(!line.what.starts_with("vision"));
+    sum_s += line.seconds;
+    if (line.what == "waiting") waiting_s = line.seconds;
+    if (line.what.starts_with("language: ")) language_s += line.seconds;
+  }
+  CHECK(sum_s == Approx(plan.cost.step_s));
+  CHECK(language_s > 0.0);
+  CHECK(waiting_s > 10.0 * language_s);
+}
+
 TEST_CASE("a plan fits if each kind of device has the memory", "[plan]") {
   const Config config = SmallJob();
   DeviceModel device = SomeDevice(1e9);
@@ -120,7 +141,8 @@ TEST_CASE("a plan fits if each kind of device has the memory", "[plan]") {
   small.memory_bytes = 1e3;
   const Plan full = PlanOf(config, job, WithOwn(device, small, 4));
   CHECK(!full.fits());
-  CHECK(full.memory_bytes == 1e3);
+  CHECK(full.fullest.of_bytes == 1e3);
+  CHECK(full.bytes > full.fullest.bytes);  // the language model holds more, and has the room
 }
 
 TEST_CASE("the search gives an encoder as few of its own devices as do not lengthen the step",
@@ -168,6 +190,15 @@ TEST_CASE("where an encoder does not fit on its own devices, it is said", "[plan
   const auto changes = NearestChanges(config, 8, {"h100-80g", KnownDevices(), devices_of});
   REQUIRE(changes.size() == 1);
   CHECK(changes.front().argument == "without --device-of vision");
+
+  const auto few_of = [](const std::string& name, const Config& of) {
+    DeviceModel small = ReadDevice("l40s-48g", of.run);
+    small.memory_bytes = 3e9;
+    return WithOwn(ReadDevice(name, of.run), small, 1);
+  };
+  const auto more = NearestChanges(config, 8, {"h100-80g", KnownDevices(), few_of});
+  REQUIRE(more.size() == 2);
+  CHECK(more.front().argument == "--device-of vision=l40s-48g:4");
 }
 
 }  // namespace troupe

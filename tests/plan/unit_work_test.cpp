@@ -156,15 +156,16 @@ TEST_CASE("a stage has one price for any work", "[plan]") {
 TEST_CASE("samples that a file states are those of the steps", "[plan]") {
   const Config config = WithSettings("shapes");
   const std::string path = std::filesystem::temp_directory_path() / "troupe_samples_test.csv";
-  std::ofstream(path) << "tokens, labels, vision\n40,7,1\r\n500,9,0\n\n64,70,2\n";
+  std::ofstream(path) << "tokens, labels, vision\n40,7,1\r\n500,300,0\n\n64,60,2\n";
   const auto samples = ReadSampleList(path, config);
   REQUIRE(samples.size() == 3);
   CHECK(samples[0].tokens == 40);
   CHECK(samples[0].labels == 7);
   CHECK(samples[0].lengths.at("vision") == 1);
   CHECK(samples[1].tokens == 96);  // the context
+  CHECK(samples[1].labels == 96);
   CHECK(samples[1].lengths.at("vision") == 0);
-  CHECK(samples[2].labels == 64);  // not more than there are tokens
+  CHECK(samples[2].labels == 60);
   CHECK(samples[2].lengths.at("vision") == 2);
   const auto steps = StepsOfList(samples, config, 2);
   REQUIRE(steps.size() == 2);
@@ -206,6 +207,8 @@ TEST_CASE("samples that a file states are those of the steps", "[plan]") {
     CHECK(fault_of("tokens,labels\n16,3\n16," + std::string(cell) + "\n") ==
           ":3: labels: expected a whole number, 0 or more, got \"" + std::string(cell) + "\"");
   }
+  CHECK(fault_of("tokens,labels\n40,50\n") ==
+        ":2: labels: expected at most the 40 tokens of the sample, got 50");
   CHECK(fault_of("tokens\n") == ": expected a line for each sample after the first, got none");
   // An image has 16 rows here, and a context 96 tokens.
   CHECK(fault_of("tokens,vision\n32,2\n31,2\n") ==
