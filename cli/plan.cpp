@@ -160,21 +160,22 @@ void AddPlan(CLI::App& app, Command& command) {
       "Find the layouts, placements and schedule with the shortest step, by the cost model; needs "
       "no\n"
       "GPU. The global batch stays that of CONFIG.\n"
-      "GPUs: those it uses, fewer than --gpus if more give nothing; + those of --device-of. MFU: "
-      "share of their peak. GB: "
-      "of\n"
-      "the device that holds most. bubble: share of the step in which devices compute nothing.\n"
+      "GPUs: those it uses, fewer than --gpus if more give nothing; + those of --device-of.\n"
+      "MFU: share of their peak; - if it is not known. GB: of the device that holds most.\n"
+      "bubble: share of the step in which devices compute nothing.\n"
       "sending: share of their passes that waits for collectives. batch: microbatches x samples.\n"
       "\"shared\": an encoder on the devices of the language model; \"in\": inside its first "
       "stage.\n"
       "\"window 8\": for 8 microbatches at a time, not for a step; \"offload\": activations wait "
       "in\n"
       "host memory.\n"
-      "With --explain: linears, attention, elements (norms and the like) are time on operations,\n"
-      "starting is to launch them.\n"
+      "Below: how much longer the others take than the first plan, and what most of that is.\n"
+      "linears, attention, elements (norms and the like) are time on operations, starting is to\n"
+      "launch them.\n"
       "Of plans that only cut samples over cp in place of dp, one is shown. If nothing fits, it "
       "names\n"
-      "what would be enough: more GPUs, larger ones, optimizer.shard, bfloat16.\n"
+      "what would be enough: more GPUs, larger ones, more devices of --device-of or none,\n"
+      "optimizer.shard, bfloat16.\n"
       "Exit code: 0 planned, 1 nothing fits or a file cannot be written, 2 bad configuration or\n"
       "arguments.");
   auto arguments = std::make_shared<PlanArguments>();
@@ -222,7 +223,8 @@ void AddPlan(CLI::App& app, Command& command) {
       ->excludes(data);
   auto* from = verb->add_option("--from", arguments->from,
                                 "with the passes that this run measured: the device's rates are\n"
-                                "scaled to them, module by module; without CONFIG for its own")
+                                "scaled to them, module by module; without CONFIG for its own;\n"
+                                "not with --device-of")
                    ->type_name("RUN")
                    ->transform(FindRun)
                    ->excludes("--device-of");

@@ -205,18 +205,18 @@ std::string OrderText(const Plan& plan, const JobDevices& devices, const Workloa
          ": " + MsText(other_s) + Formatted(" ms, %+.1f%%\n", 100.0 * (other_s / own_s - 1.0));
 }
 
-/// Names the links between `gpus` devices that take no time because nobody measured or stated them.
-static std::string UnknownLinksText(const Topology& topology, int gpus) {
-  const auto line = [](const std::string& links, const std::string& key) {
-    return "links " + links + " are not known and take no time here; state cluster.topology." +
-           key + "\n";
+/// Names the links between `number` devices that take no time because they were neither measured nor stated.
+static std::string UnknownLinksText(const DeviceModel& device, int number) {
+  const Topology& topology = device.topology;
+  const auto line = [&device](const std::string& where) {
+    return "links of " + device.name + " " + where + " are not known and take no time here\n";
   };
   std::string text;
-  if (gpus > 1 && std::isinf(topology.inside.bytes_per_s)) {
-    text += line("inside a node", "inside_gb_per_s");
+  if (std::min(number, topology.devices_per_node) > 1 && std::isinf(topology.inside.bytes_per_s)) {
+    text += line("inside a node");
   }
-  if (gpus > topology.devices_per_node && std::isinf(topology.between.bytes_per_s)) {
-    text += line("between nodes", "between_gb_per_s");
+  if (number > topology.devices_per_node && std::isinf(topology.between.bytes_per_s)) {
+    text += line("between nodes");
   }
   return text;
 }
@@ -232,11 +232,14 @@ std::string OriginText(const Config& config, const JobDevices& devices, int gpus
   for (const ModuleConfig& module : config.modules) {
     const auto own = devices.own.find(module.name);
     if (own == devices.own.end()) continue;
-    text += "for " + module.name + " " + line(own->second.number, own->second.kind) + "\n";
+    text += "for " + module.name + " " + line(own->second.number, own->second.device) + "\n";
+  }
+  std::string unknown = UnknownLinksText(devices.main, gpus);
+  for (const auto& [module, own] : devices.own) {
+    unknown += UnknownLinksText(own.device, own.number);
   }
   return text + "global batch " + std::to_string(config.global_batch()) + ", " +
-         WorkloadText(workload, config) + UnprofiledText(config, devices) +
-         UnknownLinksText(devices.main.topology, gpus);
+         WorkloadText(workload, config) + UnprofiledText(config, devices) + unknown;
 }
 
 std::optional<Plan> NowOf(const Config& config, const JobDevices& devices,

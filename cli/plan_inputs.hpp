@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "configs/config.hpp"
+#include "configs/schema.hpp"
 #include "plan/cost/job_devices.hpp"
 #include "plan/search/planner.hpp"
 
@@ -20,7 +21,7 @@ DeviceModel NamedDevice(const std::string& name, const Config& config);
 DeviceModel DeviceInNodes(const std::string& name, const Config& config, int gpus, int nodes);
 
 /// The most devices of a job.
-inline constexpr int kMostDevices = 65'536;
+inline constexpr int kMostDevices = kMaxRanks;
 
 /// Returns the devices of a job with `gpus` of `main` and those that --device-of states:
 /// "vision=l40s-48g:16". Throws LaunchError.
@@ -40,11 +41,11 @@ Workload WorkloadFrom(const SamplesFrom& from, const Config& config);
 /// Returns the samples of `steps` steps from step `first` on that data.train has. Throws DataError.
 Workload StepsOfData(const Config& config, int first, int steps);
 
-/// "5.2 of 8 full samples ..."
+/// "samples of 55 tokens on average (27 to 87), 0.98 full items of vision\n"
 std::string WorkloadText(const Workload& workload, const Config& config);
 
-/// Returns a line for each module whose passes here are larger than any that the device's profile measured by
-/// more than kMostExtrapolated, or that it does not have.
+/// Returns a line for each module that the device's profile does not have, or whose forward of a microbatch, of few
+/// layers, has more than kMostExtrapolated times the work of the largest that was profiled.
 std::string UnprofiledText(const Config& config, const JobDevices& devices);
 inline constexpr double kMostExtrapolated = 4.0;
 

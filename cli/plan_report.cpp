@@ -62,16 +62,15 @@ struct ComparedLine {
   double more_s() const { return own_s - their_s; }
 };
 
-/// The lines of `own`, next to those of `other` unless it is null.
-std::vector<ComparedLine> Compared(const Plan& own, const Plan* other) {
+/// The lines of `own`, next to those of another account.
+std::vector<ComparedLine> Compared(const Plan& own, const std::vector<AccountLine>& others) {
   std::vector<ComparedLine> lines;
   for (const AccountLine& line : AccountOf(JobPlan(own.config), own.cost)) {
     lines.push_back({line.what, line.seconds, 0.0});
   }
-  if (other == nullptr) return lines;
   // What only the other one spends stands after the line that precedes it there.
   auto place = lines.begin();
-  for (const AccountLine& line : AccountOf(JobPlan(other->config), other->cost)) {
+  for (const AccountLine& line : others) {
     auto same = std::ranges::find(lines, line.what, &ComparedLine::what);
     if (same == lines.end()) same = lines.insert(place, {line.what, 0.0, 0.0});
     same->their_s = line.seconds;
@@ -175,7 +174,9 @@ std::string ExplanationOf(const std::vector<Plan>& plans, std::size_t number, st
     row.push_back(Cell::Number(Formatted(format, their_s * 1e3)));
     row.push_back(Cell::Number(DifferenceText(own_s - their_s, is_short)));
   };
-  for (const ComparedLine& line : Compared(plan, other)) add(line.what, line.own_s, line.their_s);
+  const auto theirs = other != nullptr ? AccountOf(JobPlan(other->config), other->cost)
+                                       : std::vector<AccountLine>();
+  for (const ComparedLine& line : Compared(plan, theirs)) add(line.what, line.own_s, line.their_s);
   add("step", plan.cost.step_s, other != nullptr ? other->cost.step_s : 0.0);
   std::vector<std::pair<std::string, const Plan*>> compared = {{table.columns[1], &plan}};
   if (other != nullptr) compared.emplace_back(table.columns[2], other);
@@ -186,8 +187,9 @@ std::string ReasonsOf(const std::vector<Plan>& plans, const std::optional<Plan>&
   const Plan& best = plans.front();
   const bool is_short = best.cost.step_s < kShortStep;
   Table table{{"#", "ms longer than 1", "most of it"}, {}};
+  const auto accounts = AccountOf(JobPlan(best.config), best.cost);
   const auto add = [&](const std::string& number, const Plan& plan) {
-    std::vector<ComparedLine> lines = Compared(plan, &best);
+    std::vector<ComparedLine> lines = Compared(plan, accounts);
     std::ranges::stable_sort(lines, std::greater(),
                              [](const ComparedLine& line) { return std::abs(line.more_s()); });
     constexpr std::size_t kReasons = 3;
@@ -230,7 +232,7 @@ std::string NothingFitsText(const std::string& path, const Config& config, int g
   };
   std::string all = text(gpus, devices.main);
   for (const auto& [module, own] : devices.own) {
-    all += " with " + module + " on " + text(own.number, own.kind);
+    all += " with " + module + " on " + text(own.number, own.device);
   }
   return path + ": no layout of " + config.Sink().name + " fits on " + all + "\n";
 }

@@ -246,7 +246,7 @@ class ModelConfig {
   bool computes() const { return !stated_times(); }  ///< it has a body in modules/torch
   /// Returns nothing if its stages have no layers to count.
   virtual std::optional<Layers> split_layers() const { return std::nullopt; }
-  /// Leaves out the layers behind the first `most`.
+  /// Keeps the first `most` of the layers that are built.
   virtual void KeepLayers(std::int64_t /*most*/) {}
   /// Returns whether its sizes can be cut into `tp` parts.
   virtual bool AllowsTp(int /*tp*/) const { return true; }

@@ -72,7 +72,10 @@ struct LlamaConfig : ModelOf<LlamaConfig, kLlama> {
   bool emits_rows() const override { return false; }
   bool takes_rows() const override { return true; }
   std::optional<Layers> split_layers() const override { return Layers{layers}; }
-  void KeepLayers(std::int64_t most) override { layers = std::min(layers, most); }
+  void KeepLayers(std::int64_t most) override {
+    // One of each kind at least.
+    layers = std::min(layers, std::max(most, experts.count > 0 ? experts.every : 0));
+  }
   bool AllowsTp(int tp) const override {
     return heads % tp == 0 && (!has_mlps() || mlp_hidden % tp == 0) &&
            experts.shared_hidden % tp == 0 && kv_heads > 0 &&

@@ -55,7 +55,8 @@ Utilisation UtilisationOf(const Config& config, const FlopsByPart& flops, double
   }
   double peak = 0.0;
   for (const auto& [rank, of_rank] : peaks) peak += of_rank;
-  result.mfu = total / (DevicesOf(config, 1) * peak * seconds);
+  const double devices_per_rank = DevicesOf(config, 1);
+  result.mfu = total / (devices_per_rank * peak * seconds);
   return result;
 }
 

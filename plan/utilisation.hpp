@@ -31,9 +31,10 @@ using FlopsByPart = std::map<std::string, double>;
 /// The peak of the devices that a module runs on, in FLOP/s.
 using PeakOf = std::function<double(const ModuleConfig& module)>;
 
+/// Returns the operations of a step of these samples.
 FlopsByPart FlopsOf(const Config& config, const std::vector<StepShape>& samples);
 
-/// Returns the utilisation of a step that took `seconds`. Every rank belongs to a module that does not run
+/// Returns the utilisation of a step that took `seconds`, more than 0. Every rank belongs to a module that does not run
 /// inside another.
 Utilisation UtilisationOf(const Config& config, const FlopsByPart& flops, double seconds,
                           const PeakOf& peak_of);

@@ -14,18 +14,13 @@ PlannedJob Apart(const Config& config, std::int64_t samples) {
   PlannedJob job;
   job.sink.micro_batch_size = samples;
   job.sink.microbatches = 4;  // caches are as warm as in a run
-  job.ranks = 1;
-  for (std::size_t i = 1; i < config.modules.size(); ++i) {
-    job.encoders.push_back({.placement = Placement::kDisjoint});
-    ++job.ranks;
-  }
+  job.encoders.assign(config.modules.size() - 1, {.placement = Placement::kDisjoint});
   return job;
 }
 
 /// All encoders inside the language model, on one rank.
 PlannedJob Together(const Config& config, std::int64_t samples) {
   PlannedJob job = Apart(config, samples);
-  job.ranks = 1;
   for (EncoderPoint& encoder : job.encoders) encoder.placement = Placement::kInline;
   job.sink.inlined = (1U << job.encoders.size()) - 1U;
   return job;
@@ -35,13 +30,11 @@ PlannedJob Together(const Config& config, std::int64_t samples) {
 template <class Change>
 bool ChangeLayouts(const Config& config, PlannedJob& job, Change change) {
   bool changed = false;
-  job.ranks = 0;
   std::size_t encoder = 0;
   for (const ModuleConfig& module : config.modules) {
     const bool is_sink = module.name == config.Sink().name;
     Layout& layout = is_sink ? job.sink.layout : job.encoders.at(encoder++).layout;
     changed = change(module, layout) || changed;
-    job.ranks += layout.num_ranks();
   }
   return changed;
 }
@@ -66,6 +59,8 @@ Config WithFewLayers(Config config) {
   constexpr std::int64_t kMostLayers = 6;  // three stages of two
   for (ModuleConfig& module : config.modules) {
     module.model->KeepLayers(kMostLayers);
+    module.layers_per_stage.clear();
+    module.layout.pp = module.chunks = 1;  // six layers may be fewer than the stages
     module.weights.reset();
   }
   for (EdgeConfig& edge : config.edges) {
@@ -84,7 +79,8 @@ static void ShareGpus(int gpus, std::vector<Probe>& probes) {
     ClusterConfig& cluster = probe.config.cluster;
     if (cluster.ranks <= gpus) continue;
     cluster.ranks_per_gpu = cluster.ranks;
-    probe.config.schedule.microbatches = 1;  // each pass waits for the one before
+    probe.config.schedule.microbatches =
+        1;  // a pass waits for the one before, but not for another encoder
   }
 }
 
@@ -118,7 +114,7 @@ std::vector<Probe> ProbesOf(const Config& config, int gpus) {
   if (std::ranges::all_of(base.modules, [](const auto& of) { return of.model->AllowsTp(2); })) {
     for (const std::int64_t samples : {std::max<std::int64_t>(1, usual / 4), usual}) {
       PlannedJob pair = Together(base, samples);
-      pair.ranks = pair.sink.layout.tp = 2;
+      pair.sink.layout.tp = 2;
       add(pair, ProbeUse::kLinks, " on two ranks with tp 2");
       if (usual == 1) break;
     }

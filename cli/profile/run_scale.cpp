@@ -40,8 +40,8 @@ struct ModuleSums {
   PassSums backward;
 };
 
-/// What the cost model says, by module, on the average of some batches. Passes of ranks that are threads were
-/// measured by what they do on a core: to wait for a link is no part of it.
+/// Returns what the cost model predicts, by module, on the average of some batches. Where ranks are threads, their
+/// time on a core was measured, in which nothing waits for a link.
 std::map<std::string, ModuleSums> PredictedSums(const JobPlan& plan, DeviceModel device) {
   const Config& config = plan.config();
   if (config.cluster.backend == Backend::kCpu) {
@@ -126,11 +126,14 @@ void RequireSameModules(const std::string& run_directory, const Config& planned)
     return IsOfModel(planned, key);
   };
   const Config run = LoadConfig(ResolvedFile(run_directory)).config;
-  std::string text;
+  std::vector<std::string> missing;
   for (const ModuleConfig& module : planned.modules) {
-    if (run.Find(module.name) == nullptr) text = "that run has no module " + module.name;
+    if (run.Find(module.name) == nullptr) missing.push_back(module.name);
   }
-  if (text.empty()) {
+  std::string text;
+  if (!missing.empty()) {
+    text = "that run has no module " + Listed(missing, " and ");
+  } else {
     text = DescribeDifferences(KeyLines(planned, of_model), KeyLines(run, of_model), "that run");
   }
   if (text.empty()) return;
@@ -143,8 +146,9 @@ RunScale ScaleOf(const std::string& run_directory, const DeviceModel& device) {
   const LoadedConfig run = LoadConfig(ResolvedFile(run_directory));
   RequireDataFiles(run);
   RunScale scale{run.config, Median(StepsOf(trace)), {}, ""};
-  if (scale.config.cluster.backend == Backend::kCpu)
+  if (scale.config.cluster.backend == Backend::kCpu) {
     scale.crowded = RanksSharingCores(TraceIndex(trace));
+  }
   const JobPlan plan(scale.config);
   const auto measured = SumsOfTrace(plan, trace);
   if (measured.empty()) {

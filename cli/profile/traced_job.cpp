@@ -14,8 +14,8 @@
 namespace troupe {
 namespace {
 
-/// A folder that exists as long as the object. A signal that asks for an end removes it, too, and ends the
-/// process: nothing else of a measurement is worth keeping.
+/// A folder that exists as long as the object. A signal that requests an end removes it and ends the process: a
+/// partial measurement is not worth keeping.
 class TemporaryFolder {
  public:
   TemporaryFolder() {
@@ -37,7 +37,10 @@ class TemporaryFolder {
  private:
   void Remove() const {
     std::error_code ignored;
-    std::filesystem::remove_all(path_, ignored);
+    // A thread of the job may make a file meanwhile.
+    for (int attempt = 0; attempt < 3 && std::filesystem::exists(path_, ignored); ++attempt) {
+      std::filesystem::remove_all(path_, ignored);
+    }
   }
 
   std::string path_;

@@ -17,8 +17,8 @@ struct AccountLine {
   double seconds = 0.0;
 };
 
-/// Returns what those ranks of the sink do in a step that compute longest, whatever else runs on them, a line for each module and
-/// kind of work, then what they wait for and what follows the passes. The lines add up to the step.
+/// Returns the account of a step on the busiest ranks of the sink, with everything that runs on them: a line for
+/// each module and kind of work, then waiting, then what follows the passes. The lines add up to the step.
 std::vector<AccountLine> AccountOf(const JobPlan& plan, const JobCost& cost);
 
 }  // namespace troupe

@@ -243,7 +243,7 @@ DeviceModel ReadDevice(const std::string& name_or_path, const RunConfig& run) {
   if (!json.contains("format") || json["format"] != kFormat) {
     throw std::runtime_error(name_or_path + ": expected a device, \"format\": \"" + kFormat + "\"");
   }
-  // By any key that only profiles have, so that what is missing is named.
+  // A file with any key that only profiles have is read as one, so that an error names the key that is missing.
   const bool measured =
       json.contains("precision") || json.contains("all") || json.contains("modules");
   DeviceModel device =

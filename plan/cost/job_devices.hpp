@@ -12,13 +12,14 @@ namespace troupe {
 
 /// Devices that one module has to itself.
 struct OwnDevices {
-  DeviceModel kind;
+  DeviceModel device;
   int number = 0;
 };
 
 struct JobDevices {
   /// All of one kind. Functions that take the devices of a job take a device too.
-  JobDevices(DeviceModel kind) : main(std::move(kind)) {}  // NOLINT(google-explicit-constructor)
+  JobDevices(DeviceModel device)
+      : main(std::move(device)) {}  // NOLINT(google-explicit-constructor)
 
   DeviceModel main;
   std::map<std::string, OwnDevices> own = {};  ///< by module
@@ -26,9 +27,9 @@ struct JobDevices {
   bool HasOwn(const std::string& module) const { return own.contains(module); }
   const DeviceModel& Of(const std::string& module) const {
     const auto found = own.find(module);
-    return found == own.end() ? main : found->second.kind;
+    return found == own.end() ? main : found->second.device;
   }
-  /// Returns the link between devices of two modules of which one has its own: those are in other nodes.
+  /// Returns the link between the devices of two modules, one of which has its own: they are in different nodes.
   LinkRate Between(const std::string& a, const std::string& b) const {
     const LinkRate& first = Of(a).topology.between;
     const LinkRate& second = Of(b).topology.between;

@@ -61,7 +61,7 @@ std::int64_t NumberIn(const std::string& cell, const std::string& place) {
 /// Refuses a sample whose tokens have no room for the rows of its items.
 void RequireRoom(const Config& config, const std::map<std::string, std::int64_t>& items,
                  std::int64_t tokens, const std::string& place) {
-  double rows = 0.0;  // of numbers that may be as large as one likes
+  double rows = 0.0;  // products of a file's numbers may overflow
   std::vector<std::string> parts;
   for (const auto& [name, number] : items) {
     // Items of some kinds have fewer rows than those that are priced.
@@ -134,8 +134,9 @@ std::vector<StepShape> ReadSampleList(const std::string& path, const Config& con
     samples.push_back(
         SampleOf(columns, lines[i], config, path + ":" + std::to_string(i + 1) + ": "));
   }
-  if (samples.empty())
+  if (samples.empty()) {
     throw std::runtime_error(path + ": expected a line for each sample after the first, got none");
+  }
   return samples;
 }
 

@@ -20,9 +20,9 @@ double RowBytes(const Config& config);
 /// Returns how a part that runs on the ranks of `host` is divided among them.
 RankShare ShareOf(const Config& config, const ModuleConfig& host, const StagePart& part);
 
-/// Returns the tokens of a module that reads text, or the length of its items.
+/// Returns the tokens of all samples for a module that reads text, else the length of the module's items.
 std::int64_t SizeFor(const ModuleConfig& module, const StepShape& shape);
-/// Returns which part of the most that so many samples may have for a module `size` is.
+/// Returns `size` as a fraction of that of `samples` full samples of the module.
 double FilledPart(const Config& config, const ModuleConfig& module, std::int64_t samples,
                   std::int64_t size);
 

@@ -65,15 +65,8 @@ std::vector<std::vector<EncoderWay>> EncoderWays::With(const SinkPoint& sink) {
       all[encoder].push_back({});
       continue;
     }
-    const double waiting_bytes = WaitingBytes(sink, encoder);
     for (const Layout& division : DivisionsOf(encoder)) {
-      for (std::size_t level = 0; !job_.HasOwnDevices(encoder) && level < RecomputeLevels().size();
-           ++level) {
-        auto way = Colocated(sink, encoder, division, level);
-        if (!way) break;
-        way->option.memory_bytes += waiting_bytes;
-        all[encoder].push_back(*way);
-      }
+      if (!job_.HasOwnDevices(encoder)) AddColocated(sink, encoder, division, all[encoder]);
       AddDisjoint(sink, encoder, division, all[encoder]);
     }
   }
@@ -114,6 +107,16 @@ std::optional<EncoderWay> EncoderWays::Colocated(const SinkPoint& sink, std::siz
       {Placement::kColocated, layout, RecomputeLevels()[level]}};
 }
 
+void EncoderWays::AddColocated(const SinkPoint& sink, std::size_t encoder, const Layout& division,
+                               std::vector<EncoderWay>& ways) {
+  for (std::size_t level = 0; level < RecomputeLevels().size(); ++level) {
+    auto way = Colocated(sink, encoder, division, level);
+    if (!way) return;
+    way->option.memory_bytes += WaitingBytes(sink, encoder);
+    ways.push_back(*way);
+  }
+}
+
 double EncoderWays::WaitingBytes(const SinkPoint& sink, std::size_t encoder) {
   std::ranges::find(config_.modules, job_.sink, &ModuleConfig::name)->layout = sink.layout;
   const EdgeConfig& edge = *config_.FindEdge(job_.encoders[encoder], job_.sink);
@@ -139,9 +142,9 @@ double EncoderWays::MostShared(const SinkPoint& sink) {
 /// An encoder on its own ranks: it encodes a microbatch while the sink computes earlier ones.
 void EncoderWays::AddDisjoint(const SinkPoint& sink, std::size_t encoder, const Layout& division,
                               std::vector<EncoderWay>& ways) {
-  const auto own = job_.devices.own.find(job_.encoders[encoder]);
-  const bool has_own = own != job_.devices.own.end();
-  const int left = has_own ? own->second.number : job_.limits.ranks - sink.layout.num_ranks();
+  const bool has_own = job_.HasOwnDevices(encoder);
+  const int left = has_own ? job_.devices.own.at(job_.encoders[encoder]).number
+                           : job_.limits.ranks - sink.layout.num_ranks();
   const double most_bytes = job_.MostBytesOn(job_.DeviceOf(encoder));
   const std::int64_t batch = sink.micro_batch_size * sink.layout.dp;
   const std::int64_t layers = job_.LayersOf(job_.encoders[encoder]).num_layers();

@@ -51,6 +51,8 @@ class EncoderWays {
                                       const Layout& division, std::size_t level);
   /// Returns the bytes of its rows and their gradients that wait on the sink's first stage.
   double WaitingBytes(const SinkPoint& sink, std::size_t encoder);
+  void AddColocated(const SinkPoint& sink, std::size_t encoder, const Layout& division,
+                    std::vector<EncoderWay>& ways);
   void AddDisjoint(const SinkPoint& sink, std::size_t encoder, const Layout& division,
                    std::vector<EncoderWay>& ways);
 

@@ -5,6 +5,8 @@
 #include <stdexcept>
 #include <utility>
 
+#include "configs/schema.hpp"
+
 namespace troupe {
 namespace {
 
@@ -19,10 +21,11 @@ std::optional<Plan> FastestOn(const Config& config, const JobDevices& devices, i
 /// The numbers of devices that are tried, ascending.
 std::vector<int> MoreRanks(int ranks, int of_node) {
   std::vector<int> numbers;
+  const int most = std::min(kMostTimes * ranks, kMaxRanks);
   for (int power = 1; power < of_node; power *= 2) {
-    if (power > ranks && power <= kMostTimes * ranks) numbers.push_back(power);
+    if (power > ranks && power <= most) numbers.push_back(power);
   }
-  for (int whole = (ranks / of_node + 1) * of_node; whole <= kMostTimes * ranks; whole += of_node) {
+  for (int whole = (ranks / of_node + 1) * of_node; whole <= most; whole += of_node) {
     numbers.push_back(whole);
   }
   return numbers;
@@ -77,12 +80,13 @@ std::vector<NearestChange> OwnChanges(const Config& config, const JobDevices& de
   for (const auto& [module, own] : devices.own) {
     JobDevices other = devices;
     for (int times = 2; times <= kMostTimes; times *= 2) {
+      if (times * own.number > kMaxRanks - ranks) break;
       other.own.at(module).number = times * own.number;
       auto plan = FastestOn(config, other, ranks);
       if (!plan) continue;
-      changes.push_back(
-          {"--device-of " + module + "=" + own.kind.name + ":" + std::to_string(times * own.number),
-           *std::move(plan)});
+      changes.push_back({"--device-of " + module + "=" + own.device.name + ":" +
+                             std::to_string(times * own.number),
+                         *std::move(plan)});
       break;
     }
     other.own.erase(module);

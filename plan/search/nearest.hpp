@@ -26,9 +26,8 @@ struct Surroundings {
 
 /// Returns changes each of which is enough by itself: the fewest devices, up to 16 times as many (a power of
 /// two inside a node, else whole nodes); the known device with the least memory that is enough; the
-/// optimizer's state divided over data parallelism; bfloat16. Where an encoder with more devices of its own kind,
-/// up to 16 times as many, or with none is enough, only these changes. Each is found by a search with that
-/// change.
+/// optimizer's state divided over data parallelism; bfloat16. If an encoder needs only more devices of its own kind,
+/// up to 16 times as many, or none, only these changes are returned. Each is found by a search with that change.
 std::vector<NearestChange> NearestChanges(const Config& config, int ranks,
                                           const Surroundings& around);
 

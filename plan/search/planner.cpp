@@ -74,7 +74,7 @@ FlopsByPart FlopsOfStep(const Config& config, const Workload& workload) {
 bool KnowsPeaks(const JobDevices& devices) {
   return devices.main.peak_flops_per_s > 0.0 &&
          std::ranges::all_of(devices.own, [](const auto& entry) {
-           return entry.second.kind.peak_flops_per_s > 0.0;
+           return entry.second.device.peak_flops_per_s > 0.0;
          });
 }
 
@@ -110,11 +110,11 @@ Plan PlanOf(const Config& config, const PlannedJob& job, const JobDevices& devic
 Plan PlanAsIs(const Config& config, const JobDevices& devices, const Workload& workload) {
   Plan result{{}, config, {}};
   result.job.ranks = config.cluster.ranks;
-  // What shares devices with other modules has none of its own.
+  // A module keeps its own devices if it has ranks to itself, and no more of them than devices.
   JobDevices there = devices;
   std::erase_if(there.own, [&](const auto& entry) {
     const ModuleConfig& module = FindModule(config, entry.first);
-    return module.inline_in ||
+    return module.inline_in || module.layout.num_ranks() > entry.second.number ||
            PlacementOfEdge(config, *config.FindEdge(module.name, config.Sink().name)) !=
                Placement::kDisjoint;
   });

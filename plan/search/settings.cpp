@@ -75,12 +75,12 @@ std::string RanksValue(const std::vector<int>& ranks) {
 }
 
 /// The nodes that the loader makes of a number of nodes.
-std::vector<ClusterNode> NodesOf(const PlannedJob& job) {
+std::vector<ClusterNode> NodesOf(const PlannedJob& job, int ranks) {
   std::vector<ClusterNode> nodes;
   for (const int size : job.node_sizes) {
     nodes.push_back({"n" + std::to_string(nodes.size()), "", size});
   }
-  if (nodes.empty()) nodes.push_back({"n0", "", job.ranks});
+  if (nodes.empty()) nodes.push_back({"n0", "", ranks});
   return nodes;
 }
 
@@ -105,8 +105,8 @@ int CreditsFor(const Config& config, const PlannedJob& job, const EdgeConfig& ed
 
 }  // namespace
 
-/// Gives modules that share no ranks with others those from `next` on.
-static void GiveRanks(const std::vector<PlacedModule>& modules, int next) {
+/// Gives modules that share no ranks with others those from `next` on. Returns the number of all.
+static int GiveRanks(const std::vector<PlacedModule>& modules, int next) {
   for (const bool on_own_devices : {false, true}) {
     for (const PlacedModule& placed : modules) {
       if (placed.on_own_devices != on_own_devices || placed.layout == nullptr) continue;
@@ -116,6 +116,7 @@ static void GiveRanks(const std::vector<PlacedModule>& modules, int next) {
       if (apart) next += placed.layout->num_ranks();
     }
   }
+  return next;
 }
 
 Config Applied(Config config, const PlannedJob& job) {
@@ -136,9 +137,8 @@ Config Applied(Config config, const PlannedJob& job) {
     }
     module.layout = *placed.layout;
   }
-  GiveRanks(modules, job.sink.layout.num_ranks());
-  config.cluster.ranks = job.ranks;
-  config.cluster.nodes = NodesOf(job);
+  config.cluster.ranks = GiveRanks(modules, job.sink.layout.num_ranks());
+  config.cluster.nodes = NodesOf(job, config.cluster.ranks);
   config.cluster.ranks_per_gpu = 1;
   config.schedule.kind = job.sink.kind;
   config.schedule.chunks = job.sink.chunks > 1 ? job.sink.chunks : 0;

@@ -36,20 +36,31 @@ struct SearchSpace::Parts {
     return options;
   }
 
-  /// Makes encoders on their own devices, whose ranks the search does not count, as small as a step that is
-  /// about equal allows.
-  void Shrink(const SinkOption& sink, const Choice& choice, std::vector<EncoderWay>& chosen) const {
+  /// Gives each encoder with devices of another kind the fewest of them with which the step is at most
+  /// kAboutEqual times as long: the search does not count these ranks. Returns the time of the step.
+  double Shrink(const SinkOption& sink, const Choice& choice,
+                std::vector<EncoderWay>& chosen) const {
     const double limit_s = kAboutEqual * choice.step_s;
+    double step_s = choice.step_s;
     for (std::size_t i = 0; i < chosen.size(); ++i) {
       if (!chosen[i].point.on_own_devices) continue;
+      EncoderWay best = chosen[i];
       for (const EncoderWay& way : encoder_ways.at(choice.group)[i]) {
-        if (way.point.layout.num_ranks() >= chosen[i].point.layout.num_ranks()) continue;
-        const EncoderWay before = std::exchange(chosen[i], way);
+        if (way.point.layout.num_ranks() > best.point.layout.num_ranks()) continue;
+        chosen[i] = way;
         std::vector<const RunOption*> options;
         for (const EncoderWay& each : chosen) options.push_back(&each.option);
-        if (StepTime({}, sink, options) > limit_s) chosen[i] = before;
+        const double its_s = StepTime({}, sink, options);
+        const auto rank_of = [](const EncoderWay& of, double of_s) {
+          return std::pair(of.point.layout.num_ranks(), of_s);
+        };
+        if (its_s > limit_s || rank_of(way, its_s) >= rank_of(best, step_s)) continue;
+        best = way;
+        step_s = its_s;
       }
+      chosen[i] = best;
     }
+    return step_s;
   }
 
   /// Returns the sizes of the nodes of a job, those of the main devices first.
@@ -101,11 +112,11 @@ std::vector<PlannedJob> SearchSpace::Best(double within) const {
     for (std::size_t i = 0; i < choice.options.size(); ++i) {
       chosen.push_back(parts.encoder_ways.at(choice.group)[i][choice.options[i]]);
     }
-    parts.Shrink(priced.at(choice.set).at(choice.sink), choice, chosen);
+    const double step_s = parts.Shrink(priced.at(choice.set).at(choice.sink), choice, chosen);
     PlannedJob job{.sink = parts.sinks.PointOf(choice.group),
                    .encoders = {},
                    .node_sizes = parts.NodeSizes(choice.ranks, chosen),
-                   .step_s = choice.step_s};
+                   .step_s = step_s};
     job.ranks = std::reduce(job.node_sizes.begin(), job.node_sizes.end());
     for (const EncoderWay& way : chosen) job.encoders.push_back(way.point);
     const auto shares = [](const EncoderPoint& point) {

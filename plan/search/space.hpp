@@ -2,15 +2,15 @@
 // problem for plan/search/choices.
 //
 // What is tried:
-//   language model   tp 1, 2, 4, ... up to a node; cp likewise, with at least 256 tokens for a rank; pp,
+//   language model   tp 1, 2, 4, ... up to a node; cp 1, 2, 4, ... with at least 256 tokens for a rank; pp,
 //                    where more stages make the largest one smaller; dp that divides the global batch;
 //                    1f1b, zb-h1 and interleaved with 2 or 4 stages per rank; ep that divides the
-//                    experts; etp 1, 2, 4, ... up to a node that divides their width
+//                    experts; etp 1, 2, 4, ... up to a node, where it divides their width
 //   microbatches     of 1, 2, 4, ... 64 samples per replica
 //   encoders         inline in the language model; colocated with it; or on ranks of their own, with pp
 //                    up to 8: those with devices of another kind always, on as few of these as do not
-//                    make the step longer. tp as above; cp, with at least 64 rows of an image for a rank,
-//                    where more replicas do not divide the samples
+//                    make the step longer. tp and cp 1, 2, 4, ... up to a node; cp with at least 64 rows of an
+//                    image for a rank, where twice the replicas would not divide the samples
 //   windows          of colocated encoders: the step, half of it, and so on down to a microbatch, each
 //                    time the largest divisor. Not with interleaved, which allows the step alone
 // each with no recomputation, "mlp.up", "attention" with it, or "full"; inline encoders as configured.

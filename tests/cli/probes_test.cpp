@@ -8,6 +8,7 @@
 #include "cli/plan_inputs.hpp"
 #include "configs/loader.hpp"
 #include "kinds/vit.hpp"
+#include "plan/cost/device_file.hpp"
 #include "plan/job_plan.hpp"
 #include "plan/model_flops.hpp"
 #include "plan/stage_work.hpp"
@@ -52,21 +53,27 @@ TEST_CASE("probes that need more GPUs than there are share one, in turn", "[cli]
   for (const Probe& probe : many) CHECK(probe.config.cluster.ranks_per_gpu == 1);
 }
 
-TEST_CASE("links that nobody measured are named", "[cli]") {
+TEST_CASE("links that are not known are named", "[cli]") {
   const Config config = LoadConfig("configs/vlm_7b.toml").config;
   DeviceModel device = DeviceOfFlops(1e12);
   device.topology.devices_per_node = 8;
   const auto text_for = [&](int gpus) { return OriginText(config, device, gpus, {}); };
-  const auto inside = Catch::Contains("links inside a node are not known");
-  const auto between = Catch::Contains("links between nodes are not known");
+  const auto inside = Catch::Contains(" inside a node are not known");
+  const auto between = Catch::Contains(" between nodes are not known");
   CHECK_THAT(text_for(1), !inside && !between);
   CHECK_THAT(text_for(8), inside && !between);
   CHECK_THAT(text_for(16), inside && between);
+  device.topology.devices_per_node = 1;
+  CHECK_THAT(text_for(8), !inside && between);
+  device.topology.devices_per_node = 8;
   device.topology.inside.bytes_per_s = 1e9;
   CHECK_THAT(text_for(16), !inside && between);
+  JobDevices two(ReadDevice("h100-80g", config.run));
+  two.own["vision"] = {device, 16};
+  CHECK_THAT(OriginText(config, two, 16, {}), !inside && between);
 }
 
-TEST_CASE("an encoder keeps its last layers apart from those it leaves out", "[cli]") {
+TEST_CASE("KeepLayers counts only the layers up to the feature layer", "[cli]") {
   VitConfig vit;
   vit.layers = 24;
   vit.feature_layer = -2;
@@ -79,7 +86,8 @@ TEST_CASE("an encoder keeps its last layers apart from those it leaves out", "[c
   vit.feature_layer = 20;
   vit.KeepLayers(6);
   CHECK(vit.built_layers() == 6);
-  CHECK(vit.layers >= 6);
+  CHECK(vit.layers == 10);
+  CHECK(vit.feature_layer == 6);
 }
 
 TEST_CASE("a model with more layers than were profiled is not extrapolated", "[cli]") {
@@ -93,6 +101,13 @@ TEST_CASE("a model with more layers than were profiled is not extrapolated", "[c
     if (config.Find(part.name) == nullptr) continue;
     device.modules[part.name].largest_flops = part.flops.forward / 2.0;
   }
+  CHECK(UnprofiledText(config, device).empty());
+  // Nor has six layers to be divided among as many stages.
+  ModuleConfig& language = *std::ranges::find(config.modules, "language", &ModuleConfig::name);
+  language.layout = {.pp = 8};
+  CHECK(UnprofiledText(config, device).empty());
+  language.layout = {.pp = 2};
+  language.layers_per_stage = {10, 22};
   CHECK(UnprofiledText(config, device).empty());
   device.modules["language"].largest_flops /= 4.0;
   CHECK_THAT(UnprofiledText(config, device),

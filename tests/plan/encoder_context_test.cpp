@@ -53,7 +53,7 @@ TEST_CASE("an encoder with fewer samples than ranks is cut over cp", "[plan]") {
   for (const PlannedJob& job : jobs) {
     if (!has_cp(job)) continue;
     const Plan plan = PlanOf(config, job, device);
-    INFO(ToString(job.encoders.front().layout) << " beside " << ToString(job.sink.layout));
+    INFO(ToString(job.encoders.front().layout) << " with " << ToString(job.sink.layout));
     CHECK(plan.fits());
     CHECK(plan.cost.step_s == Approx(job.step_s).epsilon(0.15));
     // Half the cp and twice the replicas would leave ranks without a sample.
