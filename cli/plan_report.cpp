@@ -194,7 +194,7 @@ std::string ReasonsOf(const std::vector<Plan>& plans, const std::optional<Plan>&
                              [](const ComparedLine& line) { return std::abs(line.more_s()); });
     constexpr std::size_t kReasons = 3;
     lines.resize(std::min(lines.size(), kReasons));
-    // What would be rounded to nothing is no reason.
+    // Differences that would be printed as 0 are left out.
     std::erase_if(lines, [&](const ComparedLine& line) {
       return std::abs(line.more_s()) < (is_short ? 0.5e-6 : 0.5e-4);
     });

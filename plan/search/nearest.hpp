@@ -24,10 +24,10 @@ struct Surroundings {
   std::function<JobDevices(const std::string& name, const Config& config)> devices_of;
 };
 
-/// Returns changes each of which is enough by itself: the fewest devices, up to 16 times as many (a power of
-/// two inside a node, else whole nodes); the known device with the least memory that is enough; the
-/// optimizer's state divided over data parallelism; bfloat16. If an encoder needs only more devices of its own kind,
-/// up to 16 times as many, or none, only these changes are returned. Each is found by a search with that change.
+/// Returns changes each of which is enough by itself, each found by a search: the fewest devices, up to 16 times as
+/// many (a power of two inside a node, else whole nodes); the known device with the least memory that is enough; the
+/// optimizer's state divided over data parallelism; bfloat16. If an encoder does not fit on devices of its own kind,
+/// returns only what is enough for that: up to 16 times as many of them, or none.
 std::vector<NearestChange> NearestChanges(const Config& config, int ranks,
                                           const Surroundings& around);
 

@@ -33,7 +33,7 @@ Config SmallJob() {
   return config;
 }
 
-/// Vision on ranks of its own, the rest in the language model.
+/// Vision has ranks of its own. The other encoder runs inside the language model.
 PlannedJob VisionApart(const Config& config, bool on_own_devices) {
   PlannedJob job;
   job.sink = {.layout = {.dp = 4}, .micro_batch_size = 1, .microbatches = 8};
@@ -111,6 +111,24 @@ TEST_CASE("tensors between devices of two kinds take the slower link between nod
   }
 }
 
+TEST_CASE("the nodes of devices of another kind begin with their first rank", "[plan]") {
+  const Config config = SmallJob();
+  const DeviceModel device = SomeDevice(1e9);
+  PlannedJob job = VisionApart(config, true);
+  job.sink.layout.dp = 2;  // vision has ranks 2 to 5, and nodes have four
+  job.sink.micro_batch_size = 2;
+  const JobPlan plan(Applied(config, job));
+  const auto own_ns = LinkTimes(plan, WithOwn(device, device, 4));
+  const auto main_ns = LinkTimes(plan, device);
+  std::size_t hops = 0;
+  for (std::size_t i = 0; i < own_ns.size(); ++i) {
+    if (plan.graph().links()[i].edge >= 0) continue;
+    ++hops;
+    CHECK(own_ns[i] < main_ns[i]);
+  }
+  CHECK(hops > 0);
+}
+
 TEST_CASE("the account covers the devices of the language model", "[plan]") {
   const Config config = SmallJob();
   const DeviceModel device = SomeDevice(1e9);
@@ -145,8 +163,7 @@ TEST_CASE("a plan fits if each kind of device has the memory", "[plan]") {
   CHECK(full.bytes > full.fullest.bytes);  // the language model holds more, and has the room
 }
 
-TEST_CASE("the search gives an encoder as few of its own devices as do not lengthen the step",
-          "[plan]") {
+TEST_CASE("an encoder gets the fewest of its own devices that keep the step as short", "[plan]") {
   const Config config = SmallJob();
   const DeviceModel main = SomeDevice(1e9);
   const double speed = GENERATE(0.2e9, 1e9, 5e9);
