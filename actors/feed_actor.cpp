@@ -61,8 +61,7 @@ void Pump(FeedPointer self) {
     Input input{s.unit++, nullptr, {}};
     try {
       input.data = s.config.source->Load(s.config.module, s.config.dp, round, s.unit_in_round);
-      input.samples =
-          s.config.source->NamesOf(s.config.module, s.config.dp, round, s.unit_in_round);
+      input.samples = input.data->names;
     } catch (const std::exception& e) {
       return Fail(self, NameWithUnit(s, round) + ": " + e.what());
     }

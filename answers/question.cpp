@@ -180,7 +180,7 @@ void CheckQuestions(const QuestionList& list, const SampleFormat& format) {
     for (std::size_t field = 0; field < row.files.size(); ++field) {
       for (const std::string& file : row.files[field]) {
         try {
-          format.items[field].preprocessor->Check(list.set.PathOf(file), /*decode=*/false);
+          format.items[field].preprocessor->Check(row.ItemOf(list.set, file), /*decode=*/false);
         } catch (const std::runtime_error& error) {
           faults.Add(list.set.file, row.Fault(FaultKind::kItem, error.what()));
         }
@@ -207,8 +207,8 @@ Prompt PromptOfQuestion(const QuestionList& list, std::size_t index, const Sampl
   prompt.tokens = std::move(sample.tokens);
   for (std::size_t field = 0; field < encoders.size(); ++field) {
     if (row.files[field].empty()) continue;
-    std::vector<std::string> files;
-    for (const std::string& file : row.files[field]) files.push_back(list.set.PathOf(file));
+    std::vector<ItemFile> files;
+    for (const std::string& file : row.files[field]) files.push_back(row.ItemOf(list.set, file));
     const auto failed = [&](std::size_t, const std::runtime_error& error, bool) {
       throw FaultError(list.set.file, row.Fault(FaultKind::kItem, error.what()));
     };

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "data/llava.hpp"
+#include "data/rows/llava.hpp"
 #include "data/sample.hpp"
 #include "modules/token_model.hpp"
 

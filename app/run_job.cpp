@@ -18,8 +18,8 @@
 #include "app/job_parts.hpp"
 #include "app/preflight.hpp"
 #include "configs/paths.hpp"
-#include "data/data_error.hpp"
-#include "data/llava_source.hpp"
+#include "data/rows/data_error.hpp"
+#include "data/row_source.hpp"
 #include "messages/system.hpp"
 #include "modules/synthetic/synthetic_program.hpp"
 
@@ -42,7 +42,7 @@ std::shared_ptr<InputSource> OpenInputs(const Config& config) {
   if (!missing.empty()) throw DataError(std::move(missing));
   const FaultPolicy policy = {config.data.on_error == "skip", config.data.skip_limit};
   try {
-    return std::make_shared<LlavaSource>(config, FileDepth::kHeader, policy);
+    return std::make_shared<RowSource>(config, FileDepth::kHeader, policy);
   } catch (const DataError&) {
     throw;
   } catch (const std::runtime_error& e) {

@@ -23,7 +23,6 @@
 #include "checkpoint/saved_parameters.hpp"
 #include "cluster/variables.hpp"
 #include "configs/paths.hpp"
-#include "data/digest.hpp"
 #include "layout/text.hpp"
 #include "modules/device/backend.hpp"
 #include "plan/stage_parts.hpp"
@@ -222,12 +221,6 @@ void ResumeRun(RunSpec& run) {
     throw;
   } catch (const std::runtime_error& e) {
     throw LaunchError(argument + ": " + e.what());
-  }
-  const std::string digest = TrainDigest(run.config());
-  if (!terms.accepted.contains(kDataName) && !manifest.run.data.digest.starts_with(digest)) {
-    throw LaunchError(argument + ": " + run.config().data.train +
-                      " holds other rows than the run has read, so it cannot go on at the next "
-                      "sample; to begin with the first one, use --accept data");
   }
   RequireSameFolders(new_run ? RunDirectoryOf(arguments.from) : arguments.resume, run.config(),
                      terms.accepted);

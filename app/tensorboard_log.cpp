@@ -55,7 +55,7 @@ std::vector<Scalar> ScalarsOfEvaluation(const RoundResult& result) {
 }
 
 TensorBoardLog::TensorBoardLog(const Config& config, std::string folder, std::int64_t resumed_after,
-                               std::shared_ptr<const LlavaSource> source)
+                               std::shared_ptr<const RowSource> source)
     : config_(config), source_(std::move(source)), file_(std::move(folder), resumed_after) {}
 
 void TensorBoardLog::OnStep(const RoundResult& result, const StepMetrics& metrics) {

@@ -9,7 +9,7 @@
 #include "app/event_file.hpp"
 #include "app/progress.hpp"
 #include "configs/config.hpp"
-#include "data/llava_source.hpp"
+#include "data/row_source.hpp"
 #include "plan/utilisation.hpp"
 
 namespace troupe {
@@ -31,14 +31,14 @@ class TensorBoardLog {
   /// Writes to `folder`. `resumed_after`: steps before this start. `source`: null for synthetic
   /// modules, whose operations are not counted.
   TensorBoardLog(const Config& config, std::string folder, std::int64_t resumed_after,
-                 std::shared_ptr<const LlavaSource> source);
+                 std::shared_ptr<const RowSource> source);
 
   void OnStep(const RoundResult& result, const StepMetrics& metrics);
   void OnEvaluation(const RoundResult& result);
 
  private:
   const Config& config_;
-  const std::shared_ptr<const LlavaSource> source_;
+  const std::shared_ptr<const RowSource> source_;
   EventFile file_;
 };
 

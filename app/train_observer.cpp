@@ -52,7 +52,7 @@ std::string KeepMetrics(const std::string& path, std::int64_t steps, RunHistory&
 
 TrainObserver::TrainObserver(const Config& config, const RunDirectory& directory,
                              std::int64_t steps_done, int num_ranks, bool terminal,
-                             std::shared_ptr<const LlavaSource> source)
+                             std::shared_ptr<const RowSource> source)
     : config_(config),
       directory_(directory),
       num_ranks_(num_ranks),

@@ -12,7 +12,7 @@
 #include "app/run_directory.hpp"
 #include "app/tensorboard_log.hpp"
 #include "configs/config.hpp"
-#include "data/llava_source.hpp"
+#include "data/row_source.hpp"
 #include "files/output_file.hpp"
 #include "modules/device/backend.hpp"
 
@@ -22,7 +22,7 @@ class TrainObserver : public JobObserver {
  public:
   /// `steps_done`: before this start. `source`: null for synthetic modules.
   TrainObserver(const Config& config, const RunDirectory& directory, std::int64_t steps_done,
-                int num_ranks, bool terminal, std::shared_ptr<const LlavaSource> source = nullptr);
+                int num_ranks, bool terminal, std::shared_ptr<const RowSource> source = nullptr);
 
   void OnRound(const RoundResult& result) override;
   void OnSlow(std::int64_t step, const SlowProcess& slow) override;
@@ -47,7 +47,7 @@ class TrainObserver : public JobObserver {
   const Config& config_;
   const RunDirectory& directory_;
   int num_ranks_;
-  const std::shared_ptr<const LlavaSource> source_;
+  const std::shared_ptr<const RowSource> source_;
   std::set<ReplacedItem> replaced_;
   std::shared_ptr<MemoryMeter> memory_ = MakeMemoryMeter(config_);
   Progress progress_;

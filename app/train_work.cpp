@@ -23,7 +23,6 @@
 #include "checkpoint/run_checkpoints.hpp"
 #include "checkpoint/saved_parameters.hpp"
 #include "checkpoint/sharded.hpp"
-#include "data/digest.hpp"
 #include "data/epochs.hpp"
 #include "layout/text.hpp"
 #include "modules/torch/compute.hpp"
@@ -32,16 +31,16 @@
 namespace troupe {
 namespace {
 
-void WarnOfCutRows(const LlavaSource& source, const Config& config) {
+void WarnOfCutRows(const RowSource& source, const Config& config) {
   if (source.num_cut_rows() == 0) return;
-  PrintWarning(config.data.train + ": " + std::to_string(source.num_cut_rows()) + " of " +
+  PrintWarning(config.data.train_name() + ": " + std::to_string(source.num_cut_rows()) + " of " +
                std::to_string(source.train_size()) +
                " rows are longer than the context and lose their end");
 }
 
 /// Prints how often the run sees each row: "600 rows, 10.7 epochs", or "596 of 600 rows, ..." if
 /// some are skipped; and the steps if they follow from that.
-void PrintEpochs(const LlavaSource& source, const Config& config, const RunStart& begin) {
+void PrintEpochs(const RowSource& source, const Config& config, const RunStart& begin) {
   const std::int64_t used = source.num_used_rows();
   const std::int64_t all = source.train_size();
   const auto rows = static_cast<double>(source.places_per_epoch());
@@ -52,7 +51,7 @@ void PrintEpochs(const LlavaSource& source, const Config& config, const RunStart
             << Formatted(", %.*f epochs", epochs < 0.1 ? 3 : 1, epochs)
             << (config.run.epochs ? ", " + Counted(config.run.steps, "step") : "") << '\n';
   if (batch <= rows) return;
-  PrintWarning(config.data.train + ": the global batch of " +
+  PrintWarning(config.data.train_name() + ": the global batch of " +
                std::to_string(config.global_batch()) + " is larger than the data set of " +
                std::to_string(used) + " rows, so each step sees rows more than once");
 }
@@ -131,7 +130,7 @@ class TrainWork : public Work {
   }
 
   void Warn() override {
-    if (llava_) WarnOfCutRows(*llava_, plan_->config());
+    if (rows_) WarnOfCutRows(*rows_, plan_->config());
     Work::Warn();
     const Compute compute = SetupCompute();
     if (!compute.warning.empty()) PrintWarning(compute.warning);
@@ -143,7 +142,7 @@ class TrainWork : public Work {
       return;
     }
     std::cout << VersionText() << '\n' << LayoutTable(*plan_);
-    if (llava_) PrintEpochs(*llava_, training_->config(), begin_);
+    if (rows_) PrintEpochs(*rows_, training_->config(), begin_);
     if (plan_->config().log.tensorboard) std::cout << UtilisationText(plan_->config()) << '\n';
     std::cout << "run directory " << directory_->path() << '\n';
     if (!plan_->config().checkpoint.periodic()) {
@@ -162,7 +161,7 @@ class TrainWork : public Work {
     LinkLatest(directory_->path());
     setup.plan = training_;
     setup.rounds =
-        TrainingPlan(training_->config(), llava_ ? llava_->held_out_places() : 0, begin_);
+        TrainingPlan(training_->config(), rows_ ? rows_->held_out_places() : 0, begin_);
     setup.checkpoints = CheckpointsOf();
     setup.run_directory = directory_->path();
     *saved_steps_ = saved_step_;
@@ -179,7 +178,7 @@ class TrainWork : public Work {
     }
     observer_ = std::make_shared<TrainObserver>(training_->config(), *directory_, begin_.step,
                                                 static_cast<int>(plan_->lock_steps().size()),
-                                                isatty(STDOUT_FILENO) == 1, llava_);
+                                                isatty(STDOUT_FILENO) == 1, rows_);
     setup.observer = observer_;
     return setup;
   }
@@ -216,7 +215,7 @@ class TrainWork : public Work {
     training_ = plan_;
     saved_step_ = 0;
     begin_.group = config.global_batch();
-    digest_ = TrainDigest(config) + (llava_ ? llava_->OrderDigest() : "");
+    digest_ = rows_ ? rows_->TrainDigest() : "";
     if (checkpoint.empty()) return;
     const CheckpointManifest manifest = RequireManifest(checkpoint);
     checkpoint_ = checkpoint;
@@ -242,7 +241,7 @@ class TrainWork : public Work {
     }
     if (!config.run.epochs) return;
     Config rest = config;
-    rest.run.steps = begin_.step + StepsOfEpochs(*config.run.epochs, llava_->places_per_epoch(),
+    rest.run.steps = begin_.step + StepsOfEpochs(*config.run.epochs, rows_->places_per_epoch(),
                                                  config.global_batch(), begin_.place);
     training_ = std::make_shared<const JobPlan>(rest);
   }
@@ -269,7 +268,7 @@ class TrainWork : public Work {
     RunState state{.step = 0, .steps = config.run.steps, .configuration = resolved_toml_};
     state.data = {.place = 0,
                   .group = begin_.group,
-                  .rows = llava_ ? llava_->train_size() : 0,
+                  .rows = rows_ ? rows_->train_size() : 0,
                   .digest = digest_};
     checkpoints.manifest = [state, begin = begin_, plan = training_](
                                std::int64_t steps, const std::vector<SavedShard>& saved) mutable {

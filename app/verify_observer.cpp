@@ -43,7 +43,7 @@ double ToleranceOf(Precision precision, TensorKind kind) {
   return kind == TensorKind::kSecondMoment ? 2.0 * gradient : gradient;
 }
 
-VerifyObserver::VerifyObserver(const Config& config, std::shared_ptr<LlavaSource> source)
+VerifyObserver::VerifyObserver(const Config& config, std::shared_ptr<RowSource> source)
     : config_(config), source_(std::move(source)), reference_(config) {
   if (std::ranges::any_of(config.modules,
                           [](const ModuleConfig& each) { return each.model->num_experts() > 0; })) {

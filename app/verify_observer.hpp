@@ -8,7 +8,7 @@
 
 #include "actors/job_course.hpp"
 #include "configs/config.hpp"
-#include "data/llava_source.hpp"
+#include "data/row_source.hpp"
 #include "modules/torch/compare.hpp"
 #include "modules/torch/expert_choices.hpp"
 #include "modules/torch/reference.hpp"
@@ -26,7 +26,7 @@ double ToleranceOf(Precision precision, TensorKind kind);
 
 class VerifyObserver : public JobObserver {
  public:
-  VerifyObserver(const Config& config, std::shared_ptr<LlavaSource> source);
+  VerifyObserver(const Config& config, std::shared_ptr<RowSource> source);
 
   void OnRound(const RoundResult& result) override;
   void OnGradients(const Round& round, const std::vector<TensorPiece>& pieces) override;
@@ -50,7 +50,7 @@ class VerifyObserver : public JobObserver {
   void Compare(const Round& round, TensorKind kind, const std::vector<TensorPiece>& pieces);
 
   Config config_;
-  std::shared_ptr<LlavaSource> source_;
+  std::shared_ptr<RowSource> source_;
   Reference reference_;
   ExpertChoices choices_;
   std::optional<RecordExpertChoices> recording_;

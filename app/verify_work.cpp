@@ -9,7 +9,7 @@
 #include "app/verify_observer.hpp"
 #include "app/work.hpp"
 #include "configs/precision_words.hpp"
-#include "data/llava.hpp"
+#include "data/rows/llava.hpp"
 
 namespace troupe {
 namespace {
@@ -17,7 +17,7 @@ namespace {
 class VerifyWork : public Work {
  public:
   explicit VerifyWork(const RunSpec& run) : Work(run), steps_(run.arguments.work.steps) {
-    if (!llava_) {
+    if (!rows_) {
       throw DataError(run.arguments.work.config.path +
                       ": synthetic modules compute nothing to verify");
     }
@@ -29,7 +29,7 @@ class VerifyWork : public Work {
     JobSetup setup = Work::Setup(first);
     setup.inspect = true;
     if (!first) return setup;
-    observer_ = std::make_shared<VerifyObserver>(plan_->config(), llava_);
+    observer_ = std::make_shared<VerifyObserver>(plan_->config(), rows_);
     setup.observer = observer_;
     setup.rounds = StepsOnly(plan_->config(), steps_);
     return setup;

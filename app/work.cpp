@@ -10,15 +10,15 @@
 namespace troupe {
 
 /// The plan of the job, once the rows are counted.
-static std::shared_ptr<const JobPlan> CountedPlan(const RunSpec& run, const LlavaSource* source) {
+static std::shared_ptr<const JobPlan> CountedPlan(const RunSpec& run, const RowSource* source) {
   if (source == nullptr || !run.config().run.epochs) return run.plan;
   return std::make_shared<const JobPlan>(WithSteps(run.config(), source->places_per_epoch()));
 }
 
 Work::Work(const RunSpec& run)
     : source_(OpenInputs(run.config())),
-      llava_(std::dynamic_pointer_cast<LlavaSource>(source_)),
-      plan_(CountedPlan(run, llava_.get())),
+      rows_(std::dynamic_pointer_cast<RowSource>(source_)),
+      plan_(CountedPlan(run, rows_.get())),
       whole_(plan_) {
   CheckWeights(plan_->config());
   for (const std::string& text : run.arguments.work.faults) {
@@ -35,13 +35,14 @@ std::string Work::Task() const {
   std::string task = "the command = " + Command() + "\n";
   const RunConfig& run = plan_->config().run;
   if (run.epochs) task += "the number of steps = " + std::to_string(run.steps) + "\n";
-  if (!llava_ || llava_->skipped_lines().empty()) return task;
-  return task + "the list of skipped rows = " + llava_->SkippedText() + "\n";
+  if (rows_) task += "the digest of the rows = " + rows_->RowsDigest() + "\n";
+  if (!rows_ || rows_->skipped_lines().empty()) return task;
+  return task + "the list of skipped rows = " + rows_->SkippedText() + "\n";
 }
 
 void Work::Warn() {
-  if (!llava_) return;
-  for (const std::string& line : llava_->skipped_lines()) PrintWarning(line);
+  if (!rows_) return;
+  for (const std::string& line : rows_->skipped_lines()) PrintWarning(line);
 }
 
 JobSetup Work::Setup(bool) {

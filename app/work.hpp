@@ -10,7 +10,7 @@
 #include "app/handed_config.hpp"
 #include "app/run_job.hpp"
 #include "configs/loader.hpp"
-#include "data/llava_source.hpp"
+#include "data/row_source.hpp"
 
 namespace troupe {
 
@@ -75,7 +75,7 @@ class Work {
   virtual std::string Command() const = 0;
 
   const std::shared_ptr<InputSource> source_;
-  const std::shared_ptr<LlavaSource> llava_;  ///< `source_`; null for synthetic modules
+  const std::shared_ptr<RowSource> rows_;  ///< `source_`; null for synthetic modules
   std::shared_ptr<const JobPlan> plan_;       ///< with the steps that run.epochs means
 
  private:

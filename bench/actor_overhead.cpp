@@ -9,7 +9,7 @@
 #include "app/run_job.hpp"
 #include "bench/report.hpp"
 #include "configs/loader.hpp"
-#include "data/llava_source.hpp"
+#include "data/row_source.hpp"
 #include "modules/groups.hpp"
 #include "modules/learning_rate.hpp"
 #include "modules/torch/compute.hpp"
@@ -51,7 +51,7 @@ Config OneRank(const std::string& precision) {
 class Preloaded : public InputSource {
  public:
   explicit Preloaded(const Config& config) {
-    LlavaSource source(config);
+    RowSource source(config);
     for (std::int64_t batch = 0; batch < kBatches; ++batch) {
       const Round round{.number = batch,
                         .step = batch,

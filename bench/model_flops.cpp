@@ -10,13 +10,13 @@
 #include <vector>
 
 #include "configs/loader.hpp"
-#include "data/llava_source.hpp"
+#include "data/row_source.hpp"
 
 namespace troupe::bench {
 namespace {
 
 StepShape ShapeOf(const Config& config) {
-  LlavaSource source(config);
+  RowSource source(config);
   const Inputs whole =
       source.LoadWhole({.train = true, .microbatches = config.schedule.microbatches});
   const Shape& tokens = whole.tokens.shape();

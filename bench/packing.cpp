@@ -11,7 +11,7 @@
 #include "app/run_job.hpp"
 #include "bench/report.hpp"
 #include "configs/loader.hpp"
-#include "data/llava_source.hpp"
+#include "data/row_source.hpp"
 #include "modules/groups.hpp"
 #include "modules/torch/compute.hpp"
 #include "modules/torch/programs.hpp"
@@ -99,7 +99,7 @@ class Side {
 
  private:
   Config config_;
-  LlavaSource source_;
+  RowSource source_;
   std::unique_ptr<StageProgram> program_;
   std::int64_t step_ = 0;
 };

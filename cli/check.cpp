@@ -15,7 +15,7 @@
 #include "cli/commands.hpp"
 #include "cluster/variables.hpp"
 #include "configs/loader.hpp"
-#include "data/data_error.hpp"
+#include "data/rows/data_error.hpp"
 #include "data/epochs.hpp"
 #include "layout/at.hpp"
 #include "layout/text.hpp"
@@ -287,7 +287,7 @@ std::string StepsText(const Config& config) {
   if (!config.run.epochs) return {};
   const std::string epochs = Formatted("run.epochs = %g: ", *config.run.epochs);
   try {
-    const auto source = std::dynamic_pointer_cast<LlavaSource>(OpenInputs(config));
+    const auto source = std::dynamic_pointer_cast<RowSource>(OpenInputs(config));
     const std::int64_t places = source->places_per_epoch();
     const char* const unit = config.data.packing ? "pack" : "sample";
     return epochs + Counted(WithSteps(config, places).run.steps, "step") + ", " +

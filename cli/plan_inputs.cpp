@@ -10,7 +10,7 @@
 #include "cli/profile/probes.hpp"
 #include "cli/profile/traced_job.hpp"
 #include "cluster/variables.hpp"
-#include "data/llava_source.hpp"
+#include "data/row_source.hpp"
 #include "layout/text.hpp"
 #include "plan/cost/device_file.hpp"
 #include "plan/cost/sample_list.hpp"
@@ -123,7 +123,7 @@ Workload WorkloadFrom(const SamplesFrom& from, const Config& config) {
 Workload StepsOfData(const Config& config, int first, int steps) {
   Config drawn = config;
   drawn.data.order = DataOrder::kRandom;  // each plan has its own order
-  const LlavaSource source(drawn);
+  const RowSource source(drawn);
   Workload workload;
   for (int step = first; step < first + steps; ++step) {
     workload.push_back(source.PlacedShapesOf(RoundOn(config, step, step)));

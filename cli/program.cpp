@@ -18,7 +18,7 @@
 #include "cluster/descriptors.hpp"
 #include "cluster/variables.hpp"
 #include "configs/report.hpp"
-#include "data/data_error.hpp"
+#include "data/rows/data_error.hpp"
 #include "files/file_error.hpp"
 #include "kinds/foreign.hpp"
 #include "layout/grid.hpp"

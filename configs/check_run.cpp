@@ -94,8 +94,13 @@ static void CheckData(const Config& config, Report& report) {
           !HuggingFaceFolder(data.tokenizer).empty(),
       {"data.tokenizer"},
       "expected \"bytes\", \"sentencepiece:FILE\" or \"hf:DIR\", got " + Quoted(data.tokenizer));
-  report.Expect(!data.train.empty(), {"data.train"},
+  report.Expect(data.has_train(), {"data.train"},
                 "missing; module " + Quoted(real->name) + " needs a file of training samples");
+  report.Expect(data.train.empty() || data.sources.empty(), {"data.train", "data.sources"},
+                "expected one of data.train and [[data.sources]], got both");
+  report.Expect(data.sources.size() < 2 || data.group_by == GroupBy::kNone,
+                {"data.group_by", "data.sources"},
+                "expected \"none\" with several sources, since groups are made of one");
   const std::int64_t every = config.run.evaluate_every;
   report.Expect(every == 0 || !data.held_out.empty(), {"run.evaluate_every", "data.held_out"},
                 "expected 0 because data.held_out is empty, got " + std::to_string(every));

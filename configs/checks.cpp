@@ -26,6 +26,11 @@ std::string NodeKey(std::string_view name, std::size_t index, std::string_view k
   return key.empty() ? dotted : dotted + "." + std::string(key);
 }
 
+std::string SourceKey(std::size_t index, std::string_view key) {
+  const std::string dotted = "data.sources." + std::to_string(index);
+  return key.empty() ? dotted : dotted + "." + std::string(key);
+}
+
 std::string DefaultNodeName(std::size_t index) { return "n" + std::to_string(index); }
 
 bool IsMadeOfLetters(std::string_view text, std::string_view others) {

@@ -32,6 +32,9 @@ std::string KeyOf(const EdgeConfig& edge, const std::string& key = "");
 /// legal. Without `key`: the table.
 std::string NodeKey(std::string_view name, std::size_t index, std::string_view key = {});
 
+/// Returns "data.sources.2" for the source at position 2, with `key` after it if there is one.
+std::string SourceKey(std::size_t index, std::string_view key = {});
+
 /// Returns "n3" for the node at position 3.
 std::string DefaultNodeName(std::size_t index);
 /// Returns whether `name` is a legal node name: lower-case letters, digits, '.', '_' and '-', a

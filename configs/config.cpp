@@ -75,6 +75,15 @@ std::string MissingGpus(const ClusterConfig& cluster, const std::vector<int>& ra
   return text;
 }
 
+std::vector<std::string> DataConfig::train_paths() const {
+  if (sources.empty()) return {train};
+  std::vector<std::string> paths;
+  for (const DataSource& source : sources) paths.push_back(source.path);
+  return paths;
+}
+
+std::string DataConfig::train_name() const { return Listed(train_paths()); }
+
 std::string HuggingFaceFolder(std::string_view value) {
   if (!value.starts_with(kHuggingFace)) return {};
   return std::string(value.substr(kHuggingFace.size()));

@@ -326,9 +326,20 @@ enum class DataOrder {
   kBalanced  ///< equal work, and an order in which stages wait little (plan/step_order.hpp)
 };
 
+/// A part of the training samples.
+struct DataSource {
+  std::string path;                     ///< from the working directory; may stand for many files
+  std::optional<double> weight = {};    ///< of samples; unset: its number of rows
+  friend bool operator==(const DataSource&, const DataSource&) = default;
+};
+
 struct DataConfig {
-  std::string format = "llava";
+  std::string format = "auto";
   std::string train;                ///< path from the working directory
+  std::vector<DataSource> sources;  ///< in place of `train`
+  std::int64_t shuffle_shards = 8;  ///< neighbouring files of a source whose rows are mixed
+  std::string cache = "~/.cache/troupe";  ///< folder of indexes
+  std::int64_t cache_gib = 20;
   std::string held_out;             ///< empty: no evaluation
   std::string tokenizer = "bytes";  ///< or "sentencepiece:FILE" or "hf:DIR"
   std::string prompt = "auto";      ///< a word of data/prompt_table.hpp; "auto": by the tokenizer
@@ -338,6 +349,12 @@ struct DataConfig {
   DataOrder order = DataOrder::kRandom;
   bool packing = false;  ///< samples share rows without padding: a "sample" of a batch is a pack
   std::int64_t pack_window = 4096;  ///< samples that are packed together
+
+  /// Whether there is anything to train on.
+  bool has_train() const { return !train.empty() || !sources.empty(); }
+  /// The paths of `train` or of `sources`, and the words for them.
+  std::vector<std::string> train_paths() const;
+  std::string train_name() const;
   friend bool operator==(const DataConfig&, const DataConfig&) = default;
 };
 

@@ -84,6 +84,10 @@ std::vector<TableInstance> InstancesOf(Config& config, std::string_view path) {
     for (std::size_t i = 0; i < nodes.size(); ++i) {
       instances.push_back({NodeKey(nodes[i].name, i), {&config, nullptr, nullptr, &nodes[i]}});
     }
+  } else if (path == "data.sources.*") {
+    for (std::size_t i = 0; i < config.data.sources.size(); ++i) {
+      instances.push_back({SourceKey(i), {.config = &config, .source = &config.data.sources[i]}});
+    }
   } else {
     instances.push_back({std::string(path), {&config}});
   }
@@ -127,6 +131,7 @@ static std::string KeyLine(const ResolvedKey& key) {
 static std::string Header(const ResolvedTable& table) {
   if (table.dotted.empty()) return {};
   if (table.spec->path == "edges.*.*") return "\n[[edges]]\n";
+  if (table.spec->path == "data.sources.*") return "\n[[data.sources]]\n";
   if (table.spec->path == "cluster.nodes.*") return "\n[[cluster.nodes]]\n";
   return "\n[" + table.dotted + "]\n";
 }

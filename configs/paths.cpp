@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <utility>
 
+#include "configs/checks.hpp"
 #include "configs/loader.hpp"
 #include "configs/schema.hpp"
 #include "files/text_file.hpp"
@@ -55,16 +56,24 @@ bool HoldsPath(const KeySpec& key) {
          key.type == ValueType::kWeights;
 }
 
+/// Whether a path is a pattern (data/rows/shards.hpp): what it stands for is found when rows are read.
+static bool StandsForMany(const std::string& path) {
+  return path.find_first_of("{*?[") != std::string::npos && !WhyNotOpened(path).empty();
+}
+
 std::vector<MissingFile> MissingDataFiles(const Config& config) {
   std::vector<MissingFile> missing;
   const auto require = [&](const std::string& key, const std::string& path) {
-    if (path.empty()) return;
+    if (path.empty() || StandsForMany(path)) return;
     const std::string reason = WhyNotOpened(path);
     if (!reason.empty()) missing.push_back({key, AbsolutePath(path), reason});
   };
   const auto computes = [](const auto& module) { return module.model->computes(); };
   if (!std::ranges::all_of(config.modules, computes)) return missing;
   require("data.train", config.data.train);
+  for (std::size_t i = 0; i < config.data.sources.size(); ++i) {
+    require(SourceKey(i, "path"), config.data.sources[i].path);
+  }
   require("data.held_out", config.data.held_out);
   require("data.tokenizer", SentencePieceFile(config.data.tokenizer));
   const std::string folder = HuggingFaceFolder(config.data.tokenizer);

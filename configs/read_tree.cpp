@@ -92,6 +92,7 @@ class TreeReader {
     if (scope.path.empty() && entry.key == "modules") return ReadModules(entry);
     if (scope.path.empty() && entry.key == "edges") return ReadEdges(entry);
     if (scope.path == "cluster" && entry.key == "nodes") return ReadNodes(entry, scope);
+    if (scope.path == "data" && entry.key == "sources") return ReadSources(entry);
     if (const KeySpec* key = FindKey(scope.path, entry.key, scope.kinds)) {
       return ReadKey(entry, *key, scope);
     }
@@ -142,6 +143,18 @@ class TreeReader {
     const std::string dotted = NodeKey(named ? name->value.string : node.name, index);
     report_.Know(dotted, value.place);
     ReadTable(value, {"cluster.nodes.*", dotted, {&config_, nullptr, nullptr, &node}});
+  }
+
+  void ReadSources(const TomlEntry& sources) {
+    report_.Know("data.sources", sources.value.place);
+    if (!ExpectKind(sources.value, Kind::kArray, "data.sources", "[[data.sources]] tables")) return;
+    for (const auto& value : sources.value.items) {
+      if (!ExpectKind(value, Kind::kTable, "data.sources", "[[data.sources]] tables")) continue;
+      const std::string dotted = SourceKey(config_.data.sources.size());
+      report_.Know(dotted, value.place);
+      DataSource& source = config_.data.sources.emplace_back();
+      ReadTable(value, {"data.sources.*", dotted, {.config = &config_, .source = &source}});
+    }
   }
 
   void ReadModules(const TomlEntry& modules) {

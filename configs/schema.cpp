@@ -90,6 +90,9 @@ std::span<const TableSpec> Tables() {
        "How a step is cut into microbatches and in which order they run."},
       {"optimizer", "[optimizer]", "How parameters are updated."},
       {"data", "[data]", "The samples. Needed unless all modules are \"synthetic\"."},
+      {"data.sources.*", "[[data.sources]]",
+       "Parts of the training samples, in place of `data.train` (docs/data.md). Files that extend each other "
+       "replace the list as a whole; in `--explain` the first is `data.sources.0`."},
       {"trace", "[trace]", "What is recorded during the run."},
       {"checkpoint", "[checkpoint]", "What is kept of a run, to resume from."},
       {"log", "[log]", "What is written about a run next to metrics.jsonl."},

@@ -36,6 +36,7 @@ struct Target {
   EdgeConfig* edge = nullptr;
   ClusterNode* node = nullptr;
   ShapingInputs* inputs = nullptr;
+  DataSource* source = nullptr;
 };
 
 struct Betas {

@@ -28,6 +28,7 @@ template <typename Struct>
 Struct& In(const Target& target) {
   // clang-format off
   if constexpr (std::same_as<Struct, ClusterNode>) return *target.node;
+  else if constexpr (std::same_as<Struct, DataSource>) return *target.source;
   else if constexpr (std::same_as<Struct, TopologyConfig>) return target.config->cluster.topology;
   else if constexpr (std::same_as<Struct, ModuleConfig>) return *target.module;
   else if constexpr (std::same_as<Struct, Layout>) return target.module->layout;

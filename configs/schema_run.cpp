@@ -135,11 +135,19 @@ std::vector<KeySpec> RunKeys() {  // NOLINT(readability-function-size): a table
         "With `shard` = \"data\": groups of replicas that each hold one full set of moments; "
         "divides dp*cp."}});
   Add(keys, {"data"},
-      {{"format", &DataConfig::format, Words{"llava"},
-        "A list of rows like {id, image, conversations}, with the image files in its folder: JSON, "
-        "or *.jsonl with one row a line (docs/data.md)."},
+      {{"format", &DataConfig::format, Words{"auto", "llava", "webdataset"},
+        "\"llava\": a list of rows like {id, image, conversations}, with the image files in its "
+        "folder: JSON, or *.jsonl with one row a line. \"webdataset\": a *.tar archive with the rows and "
+        "their images (docs/data.md). \"auto\": by the ending of each file."},
        {"train", &DataConfig::train, kPath, kTuning,
-        "Training samples. Needed unless all modules are \"synthetic\"."},
+        "Training samples: one file, or many as \"shards/{000..999}.tar\" or \"part-*.jsonl\". This or "
+        "`[[data.sources]]` is needed unless all modules are \"synthetic\"."},
+       {"shuffle_shards", &DataConfig::shuffle_shards, kCount, Unit{"files"},
+        "Each epoch draws an order of the files of a source, and mixes the rows of as many neighbours."},
+       {"cache", &DataConfig::cache, kExecution,
+        "Folder of the indexes of data sets of more than 32 MiB or 64 files; \"~\" is your home folder."},
+       {"cache_gib", &DataConfig::cache_gib, Range{1, 1 << 20}, Unit{"GiB"}, kExecution,
+        "With more in `cache`, the indexes that were not used for longest are removed."},
        {"held_out", &DataConfig::held_out, kPath, kTuning,
         "Samples for evaluation; \"\" = no evaluation."},
        {"tokenizer", &DataConfig::tokenizer, kTokenizer, kTuning,
@@ -176,6 +184,11 @@ std::vector<KeySpec> RunKeys() {  // NOLINT(readability-function-size): a table
        {"pack_window", &DataConfig::pack_window, Range{1, 1 << 24}, Unit{"samples"},
         "With `packing`: neighbouring samples in the order of training that are put into packs "
         "together."}});
+  Add(keys, {"data.sources.*"},
+      {{"path", &DataSource::path, kRequired, kPath, kTuning, "As `data.train`."},
+       {"weight", &DataSource::weight, kPositive, Otherwise{"its number of rows"},
+        "Its share of the samples, of the sum of all weights. Every prefix of the order has it to "
+        "within one sample."}});
   Add(keys, {"trace"},
       {{"messages", &TraceConfig::messages, kExecution,
         "Whether messages between actors, and what devices run, are noted in the run directory: "

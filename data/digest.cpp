@@ -1,5 +1,6 @@
 #include "data/digest.hpp"
 
+#include "configs/schema.hpp"
 #include "files/file_error.hpp"
 #include "files/sha256.hpp"
 
@@ -31,6 +32,27 @@ std::string DataDigests(const Config& config) {
   return lines;
 }
 
-std::string TrainDigest(const Config& config) { return DigestOf(config.data.train); }
+std::string FormatKey(const Config& config, std::int64_t context) {
+  const DataConfig& data = config.data;
+  std::string text = data.prompt + " " + std::to_string(context) + " " + data.tokenizer + " " +
+                     DigestOf(SentencePieceFile(data.tokenizer));
+  if (const std::string folder = HuggingFaceFolder(data.tokenizer); !folder.empty()) {
+    for (const char* const name :
+         {"tokenizer.json", "tokenizer.model", "tokenizer_config.json", "chat_template.jinja",
+          "chat_template.json", "special_tokens_map.json"}) {
+      text += " " + DigestOf(folder + "/" + name);
+    }
+  }
+  for (const ResolvedTable& table : ResolvedTables(config)) {
+    const bool is_input = table.spec->path == "modules.*.input";
+    if (!is_input && table.spec->path != "modules.*") continue;
+    for (const ResolvedKey& key : table.keys) {
+      const bool of_kind = key.spec->kinds != kEveryKind || key.spec->name == "kind";
+      if (is_input || of_kind) text += "\n" + key.dotted + " = " + key.value;
+    }
+  }
+  constexpr std::size_t kDigits = 32;
+  return Sha256Of(text).substr(0, kDigits);
+}
 
 }  // namespace troupe

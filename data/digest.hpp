@@ -1,6 +1,7 @@
 // Compares the data of the processes of a job without moving it.
 #pragma once
 
+#include <cstdint>
 #include <string>
 
 #include "configs/config.hpp"
@@ -12,7 +13,8 @@ namespace troupe {
 /// cannot be read has no line: the code that opens it reports the error.
 std::string DataDigests(const Config& config);
 
-/// Returns that of data.train alone, 16 digits; "" if it names none or the file cannot be read.
-std::string TrainDigest(const Config& config);
+/// Returns what the samples of a row depend on besides the row: tokenizer, prompt, the shapes of encoders,
+/// and `context`, the most tokens of a sample. 32 digits.
+std::string FormatKey(const Config& config, std::int64_t context);
 
 }  // namespace troupe

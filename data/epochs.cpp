@@ -4,7 +4,7 @@
 #include <cmath>
 #include <string>
 
-#include "data/data_error.hpp"
+#include "data/rows/data_error.hpp"
 
 namespace troupe {
 

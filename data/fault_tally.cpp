@@ -8,16 +8,13 @@ namespace troupe {
 /// Number of faults to print. `troupe data check` prints all.
 static constexpr std::size_t kShownFaults = 5;
 
-std::function<void(const DataFault&)> FaultTally::For(const std::string& file) {
-  return [this, file](const DataFault& fault) { Add(file, fault); };
-}
-
-void FaultTally::Add(const std::string& file, const DataFault& fault) {
+void FaultTally::Add(const std::string& set, const std::string& file, std::int64_t first_row,
+                     const DataFault& fault) {
   ++count_;
   if (first_.size() < kShownFaults) first_.push_back(FaultLine(file, fault));
   if (fault.kind == FaultKind::kFile) unreadable_ = true;
   if (fault.kind != FaultKind::kFile && num_rows() <= policy_.skip_limit) {
-    rows_[file].insert(fault.row);
+    rows_[set].insert(first_row + fault.row);
   }
 }
 
@@ -34,13 +31,19 @@ void FaultTally::Require() const {
   throw DataError(lines);
 }
 
-void FaultTally::RequireUsedRow(const std::string& file, std::int64_t num_rows) const {
-  const auto bad = rows_.find(file);
-  if (num_rows == 0 || bad == rows_.end() || std::ssize(bad->second) < num_rows) return;
-  std::vector<std::string> lines = first_;
-  lines.push_back(file +
-                  ": expected a row without a fault, found none; `troupe data check` lists all");
-  throw DataError(lines);
+void FaultTally::RequireUsedRow(const std::string& set, const std::string& name,
+                                const std::vector<Interval>& sources) const {
+  const auto bad = rows_.find(set);
+  if (bad == rows_.end()) return;
+  for (const Interval& source : sources) {
+    const auto first = bad->second.lower_bound(source.begin);
+    const auto end = bad->second.lower_bound(source.end);
+    if (source.empty() || std::distance(first, end) < source.size()) continue;
+    std::vector<std::string> lines = first_;
+    lines.push_back(name +
+                    ": expected a row without a fault, found none; `troupe data check` lists all");
+    throw DataError(lines);
+  }
 }
 
 std::vector<std::string> FaultTally::SkippedLines() const {
@@ -59,18 +62,27 @@ std::int64_t FaultTally::num_rows() const {
   return count;
 }
 
-SkippedRows::SkippedRows(const std::set<std::int64_t>& rows, std::int64_t size) {
-  if (rows.empty()) return;
-  if (*rows.begin() < 0 || *rows.rbegin() >= size || std::ssize(rows) >= size) {
-    throw std::invalid_argument("skipped rows: expected fewer than " + std::to_string(size) +
-                                " rows in [0, " + std::to_string(size) + ")");
+SkippedRows::SkippedRows(const std::set<std::int64_t>& rows, const std::vector<Interval>& sources) {
+  std::size_t placed = 0;
+  for (const Interval& source : sources) {
+    const auto begin = rows.lower_bound(source.begin);
+    const auto end = rows.lower_bound(source.end);
+    const auto count = std::distance(begin, end);
+    placed += static_cast<std::size_t>(count);
+    if (count == 0) continue;
+    if (count >= source.size()) {
+      throw std::invalid_argument("skipped rows: expected fewer than " +
+                                  std::to_string(source.size()) + " of a source");
+    }
+    std::int64_t first_used = source.begin;
+    while (rows.contains(first_used)) ++first_used;
+    // Runs backwards, so that the row after each one is already resolved.
+    for (auto row = end; row != begin;) {
+      --row;
+      substitutes_[*row] = *row + 1 == source.end ? first_used : Substitute(*row + 1);
+    }
   }
-  std::int64_t first_used = 0;
-  while (rows.contains(first_used)) ++first_used;
-  // Runs backwards, so that the row after each one is already resolved.
-  for (auto row = rows.rbegin(); row != rows.rend(); ++row) {
-    substitutes_[*row] = *row + 1 == size ? first_used : Substitute(*row + 1);
-  }
+  if (placed < rows.size()) throw std::invalid_argument("skipped rows: expected rows of a source");
 }
 
 std::string SkippedRows::Text() const {

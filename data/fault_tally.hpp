@@ -2,13 +2,13 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <map>
 #include <set>
 #include <string>
 #include <vector>
 
-#include "data/data_error.hpp"
+#include "data/rows/data_error.hpp"
+#include "layout/route.hpp"
 
 namespace troupe {
 
@@ -23,42 +23,43 @@ class FaultTally {
  public:
   explicit FaultTally(FaultPolicy policy) : policy_(policy) {}
 
-  /// Returns a function that records the faults of the list `file`.
-  std::function<void(const DataFault&)> For(const std::string& file);
+  /// Records a fault of `file`, whose first row is number `first_row` of the set `set`.
+  void Add(const std::string& set, const std::string& file, std::int64_t first_row,
+           const DataFault& fault);
   /// Throws DataError if the job may not start: there is a fault and none may be skipped, a list
   /// could not be read to its end, or more rows than `skip_limit` have a fault.
   void Require() const;
 
-  /// Throws DataError if each of the `num_rows` rows of `file` has a fault.
-  void RequireUsedRow(const std::string& file, std::int64_t num_rows) const;
+  /// Throws DataError, for `name`, if each row of one of the set's sources has a fault.
+  void RequireUsedRow(const std::string& set, const std::string& name,
+                      const std::vector<Interval>& sources) const;
 
-  /// Returns the rows of `file` that have a fault.
-  const std::set<std::int64_t>& RowsOf(const std::string& file) { return rows_[file]; }
-  /// Like LlavaSource::skipped_lines.
+  /// Returns the rows of `set` that have a fault.
+  const std::set<std::int64_t>& RowsOf(const std::string& set) { return rows_[set]; }
+  /// Like RowSource::skipped_lines.
   std::vector<std::string> SkippedLines() const;
 
  private:
-  void Add(const std::string& file, const DataFault& fault);
   std::int64_t num_rows() const;
 
   FaultPolicy policy_;
   std::int64_t count_ = 0;
   std::vector<std::string> first_;
   bool unreadable_ = false;                             ///< a list has unknown rows
-  std::map<std::string, std::set<std::int64_t>> rows_;  ///< by list; no more than may be skipped
+  std::map<std::string, std::set<std::int64_t>> rows_;  ///< by set; no more than may be skipped
 };
 
-/// The unused rows of one list. They depend only on the list and its files and are fixed before the
-/// first step, so every process has the same ones.
+/// The unused rows of one set. They depend only on its files and are fixed before the first step, so every
+/// process has the same ones.
 class SkippedRows {
  public:
-  /// `rows`: rows of a list of `size` rows. Throws std::invalid_argument for a row outside [0,
-  /// size), or if no row is left.
-  SkippedRows(const std::set<std::int64_t>& rows, std::int64_t size);
+  /// `rows`: rows of these sources. Throws std::invalid_argument for a row outside them, or if no row of
+  /// one is left.
+  SkippedRows(const std::set<std::int64_t>& rows, const std::vector<Interval>& sources);
   SkippedRows() = default;
 
   bool Contains(std::int64_t row) const { return substitutes_.contains(row); }
-  /// Returns `row` if it is used, else the next used row; the first row follows the last.
+  /// Returns `row` if it is used, else the next used row of its source; the first row follows the last.
   std::int64_t Substitute(std::int64_t row) const {
     const auto found = substitutes_.find(row);
     return found == substitutes_.end() ? row : found->second;

@@ -6,7 +6,7 @@
 
 namespace troupe {
 
-FieldItems ReadItems(const ItemFormat& format, const std::vector<std::string>& files,
+FieldItems ReadItems(const ItemFormat& format, const std::vector<ItemFile>& files,
                      const std::function<void(std::size_t file, const std::runtime_error& error,
                                               bool has_length)>& failed) {
   FieldItems items;

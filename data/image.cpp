@@ -78,29 +78,49 @@ const Format& At(ImageFormat format) { return kFormats[static_cast<std::size_t>(
 /// A longer header is read with the whole file.
 constexpr std::uintmax_t kHeaderBytes = 4096;
 
-/// Returns the size of `file`. Throws ImageError unless it is a regular file of a usable size.
-std::uintmax_t SizeOf(const std::string& file) {
-  if (const std::string reason = WhyNotOpened(file); !reason.empty()) throw ImageError(reason);
-  std::error_code failure;
-  const std::uintmax_t size = std::filesystem::file_size(file, failure);
-  if (failure) throw ImageError(failure.message());
-  if (size > static_cast<std::uintmax_t>(kMaxImageBytes)) {
-    throw ImageError("expected at most 64 MiB, got " + std::to_string(size) + " bytes");
-  }
-  return size;
+void RequireUsableSize(std::uintmax_t size) {
+  if (size <= static_cast<std::uintmax_t>(kMaxImageBytes)) return;
+  throw ImageError("expected at most 64 MiB, got " + std::to_string(size) + " bytes");
 }
 
-std::vector<std::uint8_t> ReadBytes(const std::string& file, std::uintmax_t size) {
-  std::ifstream stream(file, std::ios::binary);
-  if (!stream) throw ImageError(std::string("could not be opened: ") + std::strerror(errno));
-  std::vector<std::uint8_t> bytes(static_cast<std::size_t>(size));
-  stream.read(reinterpret_cast<char*>(bytes.data()), static_cast<std::streamsize>(size));
-  if (stream.gcount() != static_cast<std::streamsize>(size)) {
-    throw ImageError("expected " + std::to_string(size) + " bytes, could read " +
-                     std::to_string(stream.gcount()));
+/// The bytes of a file, or the first of them.
+class FileBytes {
+ public:
+  /// Throws ImageError unless it is a regular file of a usable size.
+  explicit FileBytes(const ItemFile& file) : file_(file) {
+    if (file.bytes) {
+      size_ = file.bytes->size();
+    } else {
+      if (const std::string reason = WhyNotOpened(file.name); !reason.empty()) {
+        throw ImageError(reason);
+      }
+      std::error_code failure;
+      size_ = std::filesystem::file_size(file.name, failure);
+      if (failure) throw ImageError(failure.message());
+    }
+    RequireUsableSize(size_);
   }
-  return bytes;
-}
+
+  std::uintmax_t size() const { return size_; }
+  std::span<const std::uint8_t> All() { return First(size_); }
+  std::span<const std::uint8_t> First(std::uintmax_t count) {
+    if (file_.bytes) return file_.bytes->first(static_cast<std::size_t>(count));
+    std::ifstream stream(file_.name, std::ios::binary);
+    if (!stream) throw ImageError(std::string("could not be opened: ") + std::strerror(errno));
+    read_.resize(static_cast<std::size_t>(count));
+    stream.read(reinterpret_cast<char*>(read_.data()), static_cast<std::streamsize>(count));
+    if (stream.gcount() != static_cast<std::streamsize>(count)) {
+      throw ImageError("expected " + std::to_string(count) + " bytes, could read " +
+                       std::to_string(stream.gcount()));
+    }
+    return read_;
+  }
+
+ private:
+  const ItemFile& file_;
+  std::uintmax_t size_ = 0;
+  std::vector<std::uint8_t> read_;
+};
 
 Decoded Decode(std::span<const std::uint8_t> bytes, ImagePart part) {
   return At(FormatOf(bytes)).decode(bytes, part);
@@ -113,25 +133,26 @@ ImageFacts FactsOf(std::span<const std::uint8_t> bytes, ImagePart decoded) {
 
 /// Calls `decode` with the first bytes and, if that throws, with the whole file.
 template <class Decode>
-auto FromHeader(const std::string& file, std::uintmax_t size, Decode decode) {
-  if (size > kHeaderBytes) {
-    const std::vector<std::uint8_t> start = ReadBytes(file, kHeaderBytes);
+auto FromHeader(const ItemFile& file, Decode decode) {
+  FileBytes bytes(file);
+  if (bytes.size() > kHeaderBytes) {
+    const std::span<const std::uint8_t> start = bytes.First(kHeaderBytes);
     static_cast<void>(FormatOf(start));  // an error of the format is final
     try {
       return decode(start);
     } catch (const ImageError&) {
     }
   }
-  return decode(ReadBytes(file, size));
+  return decode(bytes.All());
 }
 
 /// Prefixes errors of `action` with the file's name.
 template <class Action>
-auto WithName(const std::string& file, Action action) {
+auto WithName(const ItemFile& file, Action action) {
   try {
     return action();
   } catch (const ImageError& error) {
-    throw ImageError(file + ": " + error.what());
+    throw ImageError(file.name + ": " + error.what());
   }
 }
 
@@ -144,15 +165,14 @@ Image DecodeImage(std::span<const std::uint8_t> bytes) {
   return Upright(std::move(decoded.image), decoded.orientation);
 }
 
-Image ReadImage(const std::string& file) {
-  return WithName(file, [&] { return DecodeImage(ReadBytes(file, SizeOf(file))); });
+Image ReadImage(const ItemFile& file) {
+  return WithName(file, [&] { return DecodeImage(FileBytes(file).All()); });
 }
 
-ImageFacts CheckImage(const std::string& file, bool decode) {
+ImageFacts CheckImage(const ItemFile& file, bool decode) {
   return WithName(file, [&] {
-    const std::uintmax_t size = SizeOf(file);
-    if (decode) return FactsOf(ReadBytes(file, size), ImagePart::kPixels);
-    return FromHeader(file, size, [](const std::vector<std::uint8_t>& bytes) {
+    if (decode) return FactsOf(FileBytes(file).All(), ImagePart::kPixels);
+    return FromHeader(file, [](std::span<const std::uint8_t> bytes) {
       return FactsOf(bytes, ImagePart::kSize);
     });
   });
@@ -164,8 +184,8 @@ PixelSize UprightSizeOf(std::span<const std::uint8_t> bytes) {
                                : PixelSize{image.height, image.width};
 }
 
-PixelSize ReadUprightSize(const std::string& file) {
-  return WithName(file, [&] { return FromHeader(file, SizeOf(file), UprightSizeOf); });
+PixelSize ReadUprightSize(const ItemFile& file) {
+  return WithName(file, [&] { return FromHeader(file, UprightSizeOf); });
 }
 
 TileGrid GridOf(const ImageField& field, PixelSize image) {

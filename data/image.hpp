@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "data/rows/item_file.hpp"
 #include "data/tiles.hpp"
 #include "kinds/field.hpp"
 
@@ -49,17 +50,17 @@ struct ImageFacts {
 Image DecodeImage(std::span<const std::uint8_t> bytes);
 
 /// Like `DecodeImage`, for a file; errors begin with its name.
-Image ReadImage(const std::string& file);
+Image ReadImage(const ItemFile& file);
 
 /// Checks a file's type, size, first bytes and header; with `decode` also that the whole file
 /// decodes. Errors begin with the file's name.
-ImageFacts CheckImage(const std::string& file, bool decode);
+ImageFacts CheckImage(const ItemFile& file, bool decode);
 
 /// Returns the size of `DecodeImage(bytes)` without decoding pixels. Throws ImageError.
 PixelSize UprightSizeOf(std::span<const std::uint8_t> bytes);
 
 /// Like `UprightSizeOf`, for a file; errors begin with its name.
-PixelSize ReadUprightSize(const std::string& file);
+PixelSize ReadUprightSize(const ItemFile& file);
 
 /// Returns the grid over which an image of that size lies. The field's images are cut into tiles.
 TileGrid GridOf(const ImageField& field, PixelSize image);

@@ -15,31 +15,32 @@ class ImagePreprocessor final : public Preprocessor {
  public:
   explicit ImagePreprocessor(const ImageField& field) : field_(field) {}
 
-  std::int64_t LengthOf(const std::string& file) const override {
+  std::int64_t LengthOf(const ItemFile& file) const override {
     return field_.recipe().has_tiles() ? 1 + GridOf(field_, SizeOf(file)).num_tiles() : 1;
   }
-  ItemPlaces PlacesOf(const std::string& file, const ModelConfig& encoder) const override {
+  ItemPlaces PlacesOf(const ItemFile& file, const ModelConfig& encoder) const override {
     if (!field_.recipe().has_tiles()) return Preprocessor::PlacesOf(file, encoder);
     const PixelSize size = SizeOf(file);
     return PlacesOfTiles(size, GridOf(field_, size), encoder.tile_side());
   }
-  void Read(const std::string& file, std::span<float> output) const override {
+  void Read(const ItemFile& file, std::span<float> output) const override {
     const Image image = ReadImage(file);
     const PixelSize size{image.height, image.width};
     if (field_.recipe().has_tiles() && size != SizeOf(file)) {
-      throw ImageError(file + ": its size has changed since it was counted");
+      throw ImageError(file.name + ": its size has changed since it was counted");
     }
     ToPixels(image, field_, output);
   }
   const char* ZerosName() const override { return "the mean colour"; }
-  std::optional<ImageFacts> Check(const std::string& file, bool decode) const override {
+  std::optional<ImageFacts> Check(const ItemFile& file, bool decode) const override {
     return CheckImage(file, decode);
   }
 
  private:
   /// Reads the header of a file once: its tiles must not change while it is in use.
-  PixelSize SizeOf(const std::string& file) const {
-    const std::size_t key = std::hash<std::string>()(file);
+  PixelSize SizeOf(const ItemFile& file) const {
+    if (file.bytes) return ReadUprightSize(file);  // a shard does not change
+    const std::size_t key = std::hash<std::string>()(file.name);
     {
       const std::lock_guard lock(mutex_);
       const auto known = sizes_.find(key);
@@ -47,12 +48,15 @@ class ImagePreprocessor final : public Preprocessor {
     }
     const PixelSize size = ReadUprightSize(file);
     const std::lock_guard lock(mutex_);
+    if (sizes_.size() >= kMostSizes) sizes_.clear();
     return sizes_.emplace(key, size).first->second;
   }
 
+  static constexpr std::size_t kMostSizes = 1'000'000;
+
   ImageField field_;
   mutable std::mutex mutex_;  ///< guards `sizes_`
-  /// By hash of the file's name: a data set has up to a million.
+  /// By hash of the file's name.
   mutable std::unordered_map<std::size_t, PixelSize> sizes_;
 };
 
@@ -68,7 +72,7 @@ std::vector<PreprocessorMaker>& Makers() {
 
 }  // namespace
 
-ItemPlaces Preprocessor::PlacesOf(const std::string& file, const ModelConfig& encoder) const {
+ItemPlaces Preprocessor::PlacesOf(const ItemFile& file, const ModelConfig& encoder) const {
   const std::int64_t length = LengthOf(file);
   return PlacesInOrder(length, encoder.RowsOf(length));
 }

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "data/image.hpp"
+#include "data/rows/item_file.hpp"
 #include "data/tiles.hpp"
 #include "kinds/field.hpp"
 
@@ -21,16 +22,16 @@ class Preprocessor {
   virtual ~Preprocessor() = default;
   /// Returns the length of the item along dimension 0. Must be fast: it is called for each sample
   /// of each batch.
-  virtual std::int64_t LengthOf(const std::string& file) const = 0;
+  virtual std::int64_t LengthOf(const ItemFile& file) const = 0;
   /// Returns where the rows go that `encoder` emits for the item.
-  virtual ItemPlaces PlacesOf(const std::string& file, const ModelConfig& encoder) const;
+  virtual ItemPlaces PlacesOf(const ItemFile& file, const ModelConfig& encoder) const;
   /// Fills [LengthOf(file), row shape...], float32.
-  virtual void Read(const std::string& file, std::span<float> output) const = 0;
+  virtual void Read(const ItemFile& file, std::span<float> output) const = 0;
   /// Returns the name of values of 0 in texts.
   virtual const char* ZerosName() const { return "zeros"; }
   /// Throws if the file cannot be used. `decode`: reads the whole file, else only its header.
   /// Returns the facts of an image.
-  virtual std::optional<ImageFacts> Check(const std::string& file, bool decode) const = 0;
+  virtual std::optional<ImageFacts> Check(const ItemFile& file, bool decode) const = 0;
 };
 
 /// Uses the first maker in the list that handles the type of `field`. Throws std::logic_error if

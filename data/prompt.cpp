@@ -4,7 +4,7 @@
 #include <iterator>
 #include <stdexcept>
 
-#include "data/llava.hpp"
+#include "data/rows/llava.hpp"
 #include "data/prompt_table.hpp"
 
 namespace troupe {

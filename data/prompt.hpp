@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "data/llava_row.hpp"
+#include "data/rows/llava_row.hpp"
 
 namespace troupe {
 

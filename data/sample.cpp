@@ -53,9 +53,8 @@ std::int64_t ContextOf(const Config& config, const SampleFormat& format) {
 /// Collects tokens together with the properties of each as a label.
 class SampleWriter {
  public:
-  SampleWriter(const LlavaSet& set, const LlavaRow& row, const SampleFormat& format)
-      : set_(set), row_(row), format_(format), num_items_(format.fields.size()) {
-    sample_.row = &row;
+  SampleWriter(const RowOrigin& origin, const LlavaRow& row, const SampleFormat& format)
+      : origin_(origin), row_(row), format_(format), num_items_(format.fields.size()) {
     sample_.positions.resize(format.fields.size());
     sample_.newlines.resize(format.fields.size());
     sample_.lengths.resize(format.fields.size(), 0);
@@ -77,7 +76,7 @@ class SampleWriter {
   Sample Finish() && {
     FlushText();
     if (last_item_end_ > format_.context) {
-      throw FaultError(set_.file,
+      throw FaultError(origin_.file,
                        row_.Fault(FaultKind::kContext,
                                   "the context of " + std::to_string(format_.context) +
                                       " tokens would cut " + last_field_->WithArticle() +
@@ -134,7 +133,7 @@ class SampleWriter {
       return after_special_ ? format_.tokenizer->EncodeAfterSpecial(text)
                             : format_.tokenizer->Encode(text);
     } catch (const std::runtime_error& error) {
-      throw FaultError(set_.file, row_.Fault(FaultKind::kContext, error.what()));
+      throw FaultError(origin_.file, row_.Fault(FaultKind::kContext, error.what()));
     }
   }
 
@@ -163,9 +162,9 @@ class SampleWriter {
 
   ItemPlaces PlacesOf(std::size_t encoder, const std::string& file) const {
     try {
-      return format_.items[encoder].places(set_.PathOf(file));
+      return format_.items[encoder].places(row_.ItemOf(origin_, file));
     } catch (const std::exception& error) {  // includes failed allocations of a file's bytes
-      throw FaultError(set_.file, row_.Fault(FaultKind::kItem, error.what()));
+      throw FaultError(origin_.file, row_.Fault(FaultKind::kItem, error.what()));
     }
   }
 
@@ -175,7 +174,7 @@ class SampleWriter {
     content_.push_back(content);
   }
 
-  const LlavaSet& set_;
+  const RowOrigin& origin_;
   const LlavaRow& row_;
   const SampleFormat& format_;
   std::vector<std::size_t> num_items_;  ///< by encoder: items so far
@@ -189,12 +188,12 @@ class SampleWriter {
   std::int64_t last_item_end_ = 0;  ///< tokens up to and including the last row of an item
 };
 
-std::vector<PromptPart> PartsOf(const LlavaSet& set, const LlavaRow& row,
+std::vector<PromptPart> PartsOf(const RowOrigin& origin, const LlavaRow& row,
                                 const SampleFormat& format) {
   try {
     return PromptParts(format.prompt, row.turns, format.fields);
   } catch (const std::runtime_error& error) {
-    throw FaultError(set.file, row.Fault(FaultKind::kContext, error.what()));
+    throw FaultError(origin.file, row.Fault(FaultKind::kContext, error.what()));
   }
 }
 
@@ -221,9 +220,9 @@ std::int64_t Sample::num_labels() const {
   return std::count_if(labels.begin(), labels.end(), [](auto label) { return label != kNoLabel; });
 }
 
-Sample BuildSample(const LlavaSet& set, const LlavaRow& row, const SampleFormat& format) {
-  SampleWriter writer(set, row, format);
-  for (const PromptPart& part : PartsOf(set, row, format)) writer.Add(part);
+Sample BuildSample(const RowOrigin& origin, const LlavaRow& row, const SampleFormat& format) {
+  SampleWriter writer(origin, row, format);
+  for (const PromptPart& part : PartsOf(origin, row, format)) writer.Add(part);
   return std::move(writer).Finish();
 }
 
@@ -250,7 +249,7 @@ SampleFormat FormatOf(const Config& config) {
     const std::unique_ptr<const Field> field = encoder->model->field();
     format.fields.push_back({*encoder->input, std::string(field->word())});
     ItemFormat& items = format.items.emplace_back(ItemsOf(*field));
-    items.places = [model = encoder->model, files = items.preprocessor](const std::string& file) {
+    items.places = [model = encoder->model, files = items.preprocessor](const ItemFile& file) {
       return files->PlacesOf(file, *model);
     };
   }
@@ -268,7 +267,7 @@ SampleFormat FormatOf(const Config& config) {
 
 SampleFormat PlainFormat() {
   ItemFormat images = ItemsOf(ImageField(1, {}));
-  images.places = [](const std::string&) { return PlacesInOrder(1, 0); };
+  images.places = [](const ItemFile&) { return PlacesInOrder(1, 0); };
   return {.tokenizer = MakeTokenizer("bytes", {RowField().placeholder}),
           .fields = {RowField()},
           .items = {images},

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "configs/config.hpp"
-#include "data/llava.hpp"
+#include "data/rows/llava.hpp"
 #include "data/preprocessor.hpp"
 #include "data/prompt.hpp"
 #include "data/tokenizer.hpp"
@@ -23,7 +23,7 @@ namespace troupe {
 /// How the files of a field become items.
 struct ItemFormat {
   /// Returns where the rows go that the encoder emits for the item in a file.
-  std::function<ItemPlaces(const std::string& file)> places;
+  std::function<ItemPlaces(const ItemFile& file)> places;
   std::shared_ptr<const Preprocessor> preprocessor = nullptr;
   Shape row_shape = {};  ///< Field::row_shape()
 };
@@ -48,7 +48,6 @@ struct Sample {
   std::vector<std::vector<std::int64_t>> newlines;  ///< by encoder: where its newline rows go
   std::vector<std::int64_t> lengths;                ///< by encoder: total length of its items
   std::int64_t num_uncut_tokens = 0;                ///< before its end was cut to fit the context
-  const LlavaRow* row = nullptr;                    ///< null for an empty sample
 
   std::int64_t num_labels() const;  ///< labels that are not kNoLabel
   bool cut() const { return num_uncut_tokens > std::ssize(tokens); }
@@ -56,8 +55,8 @@ struct Sample {
 
 /// Cuts off text beyond the context. Throws FaultError if that would cut an item, if the length of a
 /// file cannot be read, if the prompt format cannot express the row, or if the tokenizer gives up on
-/// its text. `row` must outlive the sample.
-Sample BuildSample(const LlavaSet& set, const LlavaRow& row, const SampleFormat& format);
+/// its text.
+Sample BuildSample(const RowOrigin& origin, const LlavaRow& row, const SampleFormat& format);
 
 /// Returns a padding sample: one pad token, no item, no label.
 Sample EmptySample(const SampleFormat& format);

@@ -6,7 +6,7 @@
 
 namespace troupe {
 
-/// The samples of a run are in an endless order (data/llava_source.hpp), which depends on neither
+/// The samples of a run are in an endless order (data/row_source.hpp), which depends on neither
 /// layout nor global batch. A run has read a prefix of it.
 struct DataPosition {
   std::int64_t place = 0;  ///< of the next sample, with data.packing of the next pack

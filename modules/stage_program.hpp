@@ -54,6 +54,9 @@ struct Inputs {
   std::map<std::string, Buffer> newlines;
   std::map<std::string, RowTable> expected;  ///< by source module: the rows that must arrive
   std::vector<ReplacedItem> replaced;        ///< items of `fields`
+  /// The ids of the samples, in row order, for errors; those that only fill a place have none. Empty:
+  /// the samples have no names.
+  std::vector<std::string> names;
 };
 
 /// Calls visit(buffer, what it holds) for every buffer of `inputs`, those without values included.
@@ -277,13 +280,6 @@ class InputSource {
   /// From here on the modules have the layouts of `config`, which differs in these alone. Nothing may
   /// load meanwhile.
   virtual void TakeLayouts(const Config& /*config*/) {}
-  /// The ids of the samples that Load returns for the same arguments, in row order, for errors;
-  /// those that only fill a place have none. Thread-safe, and quick: nothing is loaded. Empty: the
-  /// samples have no names.
-  virtual std::vector<std::string> NamesOf(const std::string& /*module*/, int /*dp*/,
-                                           const Round& /*round*/, std::int64_t /*unit*/) const {
-    return {};
-  }
 };
 
 }  // namespace troupe

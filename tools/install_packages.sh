@@ -12,6 +12,7 @@ packages=(
   libtomlplusplus-dev libcli11-dev nlohmann-json3-dev  # configuration, command line, JSON
   libsqlite3-dev                                   # queries on traces
   libjpeg62-turbo-dev libpng-dev libwebp-dev libgif-dev  # images
+  libarchive-dev zlib1g-dev                        # shards of data
   libsentencepiece-dev libpcre2-dev libutf8proc-dev  # tokenizers
   catch2 libbenchmark-dev iproute2                 # tests and benchmarks
 )

@@ -15,7 +15,7 @@
 #include "cluster/descriptors.hpp"
 #include "cluster/run_key.hpp"
 #include "configs/loader.hpp"
-#include "data/llava_source.hpp"
+#include "data/row_source.hpp"
 #include "files/usable_cores.hpp"
 #include "layout/at.hpp"
 #include "layout/text.hpp"
@@ -60,13 +60,13 @@ Findings CheckData(const Config& config) {
         "fault, data.on_error = \"skip\" trains without bad rows";
     return findings;
   }
-  const auto* llava = dynamic_cast<const LlavaSource*>(source.get());
-  if (llava == nullptr) return {Well("data", "synthetic modules read none")};
-  for (const std::string& line : llava->skipped_lines()) {
+  const auto* rows = dynamic_cast<const RowSource*>(source.get());
+  if (rows == nullptr) return {Well("data", "synthetic modules read none")};
+  for (const std::string& line : rows->skipped_lines()) {
     findings.push_back(Warns("data", line, ""));
   }
   findings.push_back(
-      Well("data", config.data.train +
+      Well("data", config.data.train_name() +
                        (config.data.held_out.empty() ? "" : ", " + config.data.held_out) +
                        ", tokenizer " + config.data.tokenizer));
   return findings;

@@ -17,7 +17,7 @@
 #include "cli/schedule/bench_table.hpp"
 #include "cli/schedule/timed_rounds.hpp"
 #include "configs/loader.hpp"
-#include "data/llava_source.hpp"
+#include "data/row_source.hpp"
 #include "files/output_file.hpp"
 #include "files/usable_cores.hpp"
 #include "layout/text.hpp"
@@ -52,7 +52,7 @@ DeviceModel DeviceFor(const LayoutsArguments& arguments, const Config& config) {
 
 /// The samples of the step that is run, which is the second one; none for modules that read no data.
 Workload MeasuredStep(const Config& config, const InputSource& source) {
-  const bool reads_data = dynamic_cast<const LlavaSource*>(&source) != nullptr;
+  const bool reads_data = dynamic_cast<const RowSource*>(&source) != nullptr;
   return reads_data ? StepsOfData(config, 1, 1) : Workload();
 }
 

@@ -13,7 +13,7 @@
 #include "cluster/variables.hpp"
 #include "configs/loader.hpp"
 #include "configs/paths.hpp"
-#include "data/llava_source.hpp"
+#include "data/row_source.hpp"
 #include "layout/text.hpp"
 #include "plan/cost/stage_price.hpp"
 #include "trace/analyze/index.hpp"
@@ -47,7 +47,7 @@ std::map<std::string, ModuleSums> PredictedSums(const JobPlan& plan, DeviceModel
   if (config.cluster.backend == Backend::kCpu) {
     device.topology.inside = device.topology.between = LinkRate();
   }
-  LlavaSource source(config);
+  RowSource source(config);
   std::map<std::string, ModuleSums> sums;
   constexpr double kShare = 1.0 / kComparedBatches;
   for (int batch = 0; batch < kComparedBatches; ++batch) {

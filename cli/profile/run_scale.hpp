@@ -28,7 +28,7 @@ struct RunScale {
 void RequireSameModules(const std::string& run_directory, const Config& planned);
 
 /// Compares the passes in the trace of a run with the cost model, for the samples that its first steps read.
-/// Throws std::runtime_error without a trace, and as LoadConfig and LlavaSource do.
+/// Throws std::runtime_error without a trace, and as LoadConfig and RowSource do.
 RunScale ScaleOf(const std::string& run_directory, const DeviceModel& device);
 
 /// Multiplies the rates of the run's modules.

@@ -64,7 +64,7 @@ Round RoundOn(const Config& config, std::int64_t number, std::int64_t batch) {
 TracedJob RunTraced(const std::shared_ptr<const JobPlan>& plan, int batches, int rounds) {
   const Config& config = plan->config();
   const TemporaryFolder folder;
-  const auto source = std::make_shared<LlavaSource>(config);
+  const auto source = std::make_shared<RowSource>(config);
   TracedJob job{plan, {}, {}, {}};
   for (int batch = 0; batch < batches; ++batch) {
     job.batches.push_back(source->PlacedShapesOf(RoundOn(config, batch, batch)));

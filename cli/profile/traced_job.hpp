@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "cli/profile/measured_pass.hpp"
-#include "data/llava_source.hpp"
+#include "data/row_source.hpp"
 
 namespace troupe {
 

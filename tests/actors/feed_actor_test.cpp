@@ -20,13 +20,10 @@ class LoggedSource : public InputSource {
     if (loads.size() == fails_at) throw std::runtime_error("row 17: not a JPEG");
     auto inputs = std::make_shared<Inputs>();
     inputs->num_tokens = 100 * round.number + unit;
+    inputs->names = {std::to_string(round.number) + "/" + std::to_string(unit)};
     return inputs;
   }
   RoundCounts Count(const Round&) override { return {1, 1, 1}; }
-  std::vector<std::string> NamesOf(const std::string&, int, const Round& round,
-                                   std::int64_t unit) const override {
-    return {std::to_string(round.number) + "/" + std::to_string(unit)};
-  }
 
   std::vector<std::string> loads;
   std::size_t fails_at = 0;

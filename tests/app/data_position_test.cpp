@@ -9,7 +9,7 @@
 #include <catch2/catch.hpp>
 
 #include "app/rounds.hpp"
-#include "data/llava_source.hpp"
+#include "data/row_source.hpp"
 #include "tests/data/llava_set.hpp"
 
 namespace troupe {
@@ -29,16 +29,15 @@ Config JobOf(const DataSet& data, int dp, int microbatches, int samples) {
 /// The samples of `steps` steps after `start`, in the order of microbatches and replicas. Moves
 /// `start` behind them.
 std::vector<std::string> SamplesOf(const Config& config, RunStart& start, int steps) {
-  const LlavaSource source(config);
+  RowSource source(config);
   const RoundPlan plan = TrainingPlan(config, 0, start);
   std::vector<std::string> names;
   for (int number = 0; number < steps; ++number) {
     const Round round = *plan(number);
     for (std::int64_t unit = 0; unit < config.schedule.microbatches; ++unit) {
       for (int dp = 0; dp < config.Sink().layout.dp; ++dp) {
-        for (std::string& name : source.NamesOf("language", dp, round, unit)) {
-          names.push_back(std::move(name));
-        }
+        const auto inputs = source.Load("language", dp, round, unit);
+        names.insert(names.end(), inputs->names.begin(), inputs->names.end());
       }
     }
   }

@@ -34,7 +34,7 @@ DeviceModel OnTheClock() {
 }
 
 std::vector<PlacedSamples> BatchesOf(const Config& config) {
-  LlavaSource source(config);
+  RowSource source(config);
   std::vector<PlacedSamples> batches;
   for (std::int64_t batch = 0; batch < 2; ++batch) {
     batches.push_back(source.PlacedShapesOf(RoundOn(config, batch, batch)));

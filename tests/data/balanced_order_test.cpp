@@ -5,7 +5,7 @@
 
 #include <catch2/catch.hpp>
 
-#include "data/llava_source.hpp"
+#include "data/row_source.hpp"
 #include "tests/data/llava_set.hpp"
 
 namespace troupe {
@@ -22,7 +22,7 @@ std::vector<int> Sorted(std::vector<int> rows) {
 }
 
 /// The rows that the replicas of the language model load, by place in the round.
-std::vector<int> LoadedRows(LlavaSource& source, const Config& config, const Round& round) {
+std::vector<int> LoadedRows(RowSource& source, const Config& config, const Round& round) {
   std::vector<int> rows;
   for (std::int64_t unit = 0; unit < round.microbatches; ++unit) {
     for (int dp = 0; dp < config.Sink().layout.dp; ++dp) {
@@ -42,9 +42,9 @@ TEST_CASE("a balanced step has the samples of a random one", "[data]") {
   Config config = Disjoint(data);
   if (variant == 1) config.data.group_by = GroupBy::kModalityLength;
   if (variant == 2) config.data.packing = true;
-  LlavaSource random(With(config, DataOrder::kRandom));
-  LlavaSource balanced(With(config, DataOrder::kBalanced));
-  LlavaSource other_process(With(config, DataOrder::kBalanced));
+  RowSource random(With(config, DataOrder::kRandom));
+  RowSource balanced(With(config, DataOrder::kBalanced));
+  RowSource other_process(With(config, DataOrder::kBalanced));
   bool moved = false;
   for (const std::int64_t step : {0, 1, 2, 7}) {
     const Round round = TrainRound(step);
@@ -52,11 +52,12 @@ TEST_CASE("a balanced step has the samples of a random one", "[data]") {
     std::vector<int> after;
     for (int dp = 0; dp < 2; ++dp) {
       for (std::int64_t unit = 0; unit < 3; ++unit) {
-        for (const auto& name : random.NamesOf("language", dp, round, unit)) {
+        const auto drawn = random.Load("language", dp, round, unit);
+        for (const auto& name : drawn->names) {
           before.push_back(std::stoi(name.substr(1)));
         }
-        const auto names = balanced.NamesOf("language", dp, round, unit);
-        CHECK(names == other_process.NamesOf("language", dp, round, unit));
+        const auto names = balanced.Load("language", dp, round, unit)->names;
+        CHECK(names == other_process.Load("language", dp, round, unit)->names);
         for (const auto& name : names) after.push_back(std::stoi(name.substr(1)));
       }
     }
@@ -71,7 +72,7 @@ TEST_CASE("a balanced step has the samples of a random one", "[data]") {
 TEST_CASE("all modules and the reference see one balanced order", "[data]") {
   const DataSet data;
   const Config config = With(Disjoint(data), DataOrder::kBalanced);
-  LlavaSource source(config);
+  RowSource source(config);
   for (const std::int64_t step : {0, 3}) {
     const Round round = TrainRound(step);
     const Inputs whole = source.LoadWhole(round);
@@ -91,7 +92,7 @@ TEST_CASE("replicas load equal numbers of tokens and images of a balanced step",
   const DataSet data;
   const auto spread = [&](DataOrder order) {
     const Config config = With(Disjoint(data), order);
-    LlavaSource source(config);
+    RowSource source(config);
     double total = 0.0;
     for (std::int64_t step = 0; step < 8; ++step) {
       std::vector<double> tokens(2);
@@ -113,8 +114,8 @@ TEST_CASE("replicas load equal numbers of tokens and images of a balanced step",
 
 TEST_CASE("an evaluation keeps the order of its list", "[data]") {
   const DataSet data;
-  LlavaSource random(Disjoint(data));
-  LlavaSource balanced(With(Disjoint(data), DataOrder::kBalanced));
+  RowSource random(Disjoint(data));
+  RowSource balanced(With(Disjoint(data), DataOrder::kBalanced));
   CHECK(RowsOfText(balanced.LoadWhole(EvaluationRound(2))) ==
         RowsOfText(random.LoadWhole(EvaluationRound(2))));
 }
@@ -125,10 +126,10 @@ TEST_CASE("a balanced order follows the layouts that a job takes", "[data]") {
   Config after =
       With(MakeConfig(data, Vit("vision", {1}, 1), Llama({0}, 1, 1)), DataOrder::kBalanced);
   after.schedule.micro_batch_size = 4;
-  LlavaSource source(before);
+  RowSource source(before);
   const auto old_rows = RowsOfText(source.LoadWhole(TrainRound(1)));
   source.TakeLayouts(after);
-  LlavaSource fresh(after);
+  RowSource fresh(after);
   const auto rows = RowsOfText(source.LoadWhole(TrainRound(1)));
   CHECK(rows == RowsOfText(fresh.LoadWhole(TrainRound(1))));
   CHECK(Sorted(rows) == Sorted(old_rows));

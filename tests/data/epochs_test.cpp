@@ -2,7 +2,7 @@
 
 #include <catch2/catch.hpp>
 
-#include "data/data_error.hpp"
+#include "data/rows/data_error.hpp"
 
 namespace troupe {
 

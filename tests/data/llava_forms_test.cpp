@@ -4,7 +4,8 @@
 
 #include <catch2/catch.hpp>
 
-#include "data/llava.hpp"
+#include "data/rows/llava.hpp"
+#include "tests/data/read_llava.hpp"
 #include "tests/data/scratch_folder.hpp"
 
 namespace troupe {
@@ -16,7 +17,7 @@ const std::vector<RowField> kTwoEncoders = {{"image", "<image>"}, {"detail", "<d
 /// The only row of a list; its fault is thrown.
 LlavaRow RowOf(const std::string& row, const std::vector<RowField>& encoders = kOneEncoder) {
   const ScratchFolder folder;
-  const LlavaSet set = ReadLlava(folder.Write("set.json", "[" + row + "]"), encoders);
+  const ReadRows set = ReadLlava(folder.Write("set.json", "[" + row + "]"), encoders);
   if (!set.faults.empty()) throw std::runtime_error(set.faults.front().reason);
   return set.rows.at(0);
 }
@@ -113,12 +114,12 @@ TEST_CASE("a file of lines has a row a line, and a line that is not JSON is one 
   const std::string good = R"({"image": "a.png", "caption": "a"})";
   const std::string text = good + "\n\n{\"id\": \"x\",\n" + good + "\r\n" +
                            std::string(100'000, '[') + "\n[1]\n" + good + "\n{\"id\": 1e999}\n";
-  const LlavaSet set = ReadLlava(folder.Write("set.jsonl", text), kOneEncoder);
+  const ReadRows set = ReadLlava(folder.Write("set.jsonl", text), kOneEncoder);
   REQUIRE(set.rows.size() == 7);
   std::vector<std::string> faults;
   for (const DataFault& fault : set.faults) {
     faults.push_back(FaultLine("f", fault));
-    CHECK_FALSE(set.rows[static_cast<std::size_t>(fault.row)].usable);
+    CHECK(set.unusable.contains(fault.row));
   }
   CHECK(faults ==
         std::vector<std::string>{
@@ -126,12 +127,12 @@ TEST_CASE("a file of lines has a row a line, and a line that is not JSON is one 
             "f:6: row 4: expected an object like {id, image, conversations}, got a value of type "
             "array",
             "f:8: row 6: number overflow parsing '1e999'"});
-  CHECK(set.rows[5].usable);
+  CHECK_FALSE(set.unusable.contains(5));
 }
 
 TEST_CASE("all rows of a list are read, whatever some of them hold", "[data]") {
   const ScratchFolder folder;
-  const LlavaSet set = ReadLlava(
+  const ReadRows set = ReadLlava(
       folder.Write("set.json", R"([{"id": "a"}, {"image": "a.png", "caption": "a"}, 5, {"x":)"),
       kOneEncoder);
   CHECK(set.rows.size() == 3);

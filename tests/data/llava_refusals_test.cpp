@@ -12,7 +12,7 @@ namespace {
 TEST_CASE("an image that is missing or broken is named with its row", "[data]") {
   const DataSet data;
   const std::string held_out = data.folder() / "held_out.json";
-  LlavaSource source(Disjoint(data));
+  RowSource source(Disjoint(data));
   std::filesystem::remove(data.folder() / "13_0.png");
   CHECK_THROWS_WITH(
       source.LoadWhole(EvaluationRound(2)),
@@ -36,12 +36,12 @@ TEST_CASE("rows whose images cannot be used stop a run before its first step, al
   const DataSet data;
   SpoilImages(data);
   const Config config = Disjoint(data);
-  CHECK_NOTHROW(LlavaSource(config));
+  CHECK_NOTHROW(RowSource(config));
   const std::string gone = config.data.train +
                            ": row 10 (id \"r10\"): " + (data.folder() / "10_0.png") +
                            ": no such file";
-  CHECK_THROWS_WITH(LlavaSource(config, FileDepth::kHeader), gone);
-  CHECK_THROWS_WITH(LlavaSource(config, FileDepth::kDecode),
+  CHECK_THROWS_WITH(RowSource(config, FileDepth::kHeader), gone);
+  CHECK_THROWS_WITH(RowSource(config, FileDepth::kDecode),
                     Catch::Contains("row 4 (id \"r4\"): ") && Catch::EndsWith("\n" + gone));
 }
 
@@ -49,7 +49,7 @@ TEST_CASE("skipped rows are replaced by the next one, the same on every replica"
   const DataSet data;
   SpoilImages(data);
   std::filesystem::remove(data.folder() / "13_0.png");  // row 0 of the held-out file
-  LlavaSource source(Disjoint(data), FileDepth::kDecode, {.skip = true});
+  RowSource source(Disjoint(data), FileDepth::kDecode, {.skip = true});
   CHECK(source.SkippedText() == "4, 10 of data.train, 0 of data.held_out");
   REQUIRE(source.skipped_lines().size() == 4);
   CHECK(source.skipped_lines()[3] ==
@@ -88,11 +88,11 @@ TEST_CASE("skipped rows are replaced by the next one, the same on every replica"
 
 TEST_CASE("an image that fails in decoding is replaced by zeros at its place", "[data]") {
   const DataSet sound;
-  LlavaSource whole(Disjoint(sound));
+  RowSource whole(Disjoint(sound));
   const DataSet data;
   const std::string bytes = BytesOf(data.folder() / "4_0.png");
   data.folder().Write("4_0.png", bytes.substr(0, bytes.size() - 20));
-  LlavaSource source(Disjoint(data), FileDepth::kHeader, {.skip = true});
+  RowSource source(Disjoint(data), FileDepth::kHeader, {.skip = true});
   CHECK(source.num_skipped_rows() == 0);
   std::int64_t num_replaced = 0;
   for (std::int64_t step = 0; step < 6; ++step) {
@@ -115,7 +115,7 @@ TEST_CASE("an image that fails in decoding is replaced by zeros at its place", "
     }
   }
   CHECK(num_replaced > 1);
-  LlavaSource strict(Disjoint(data));
+  RowSource strict(Disjoint(data));
   CHECK_THROWS_WITH(strict.LoadWhole(TrainRound(0)), Catch::Contains("row 4 (id \"r4\"): "));
 }
 
@@ -123,29 +123,29 @@ TEST_CASE("more rows than data.skip_limit are not skipped", "[data]") {
   const DataSet data;
   SpoilImages(data);
   const Config config = Disjoint(data);
-  CHECK_THROWS_WITH(LlavaSource(config, FileDepth::kDecode, {.skip = true, .skip_limit = 1}),
+  CHECK_THROWS_WITH(RowSource(config, FileDepth::kDecode, {.skip = true, .skip_limit = 1}),
                     Catch::EndsWith("\ndata.skip_limit: more than 1 rows cannot be used; `troupe "
                                     "data check` lists all"));
-  CHECK_NOTHROW(LlavaSource(config, FileDepth::kDecode, {.skip = true, .skip_limit = 2}));
+  CHECK_NOTHROW(RowSource(config, FileDepth::kDecode, {.skip = true, .skip_limit = 2}));
 }
 
 TEST_CASE("a source that cannot be built says why", "[data]") {
   const DataSet data;
   Config config = Disjoint(data);
   config.modules[1].As<LlamaConfig>().vocab = 259;
-  CHECK_THROWS_WITH(LlavaSource(config),
+  CHECK_THROWS_WITH(RowSource(config),
                     "modules.language.vocab: expected at least 260 for tokenizer \"bytes\" with 1 "
                     "placeholders, got 259");
   config = Disjoint(data);
   config.data.train = data.folder().Write("empty.json", "[]");
-  CHECK_THROWS_WITH(LlavaSource(config),
+  CHECK_THROWS_WITH(RowSource(config),
                     config.data.train + ": expected at least one row, found none");
   config = Disjoint(data);
   config.data.held_out = "none.json";
-  CHECK_THROWS_WITH(LlavaSource(config), "none.json: no such file");
+  CHECK_THROWS_WITH(RowSource(config), "none.json: no such file");
   config = Disjoint(data);
   config.modules[1].As<LlamaConfig>().context = 5;
-  CHECK_THROWS_WITH(LlavaSource(config),
+  CHECK_THROWS_WITH(RowSource(config),
                     Catch::StartsWith(config.data.train +
                                       ": row 1 (id \"r1\"): the context of 5 tokens would cut an "
                                       "image, its last row is token 6\n"));
@@ -162,19 +162,19 @@ TEST_CASE("rows without an answer inside the context are refused or counted", "[
   config.data.held_out.clear();
   config.modules[1].As<LlamaConfig>().context = 40;
   config.data.train = data.folder().Write("long.json", "[" + row("a", question) + "]");
-  CHECK_THROWS_WITH(LlavaSource(config),
+  CHECK_THROWS_WITH(RowSource(config),
                     config.data.train +
                         ": expected answers to learn from, no row has one within "
                         "the context of 40 tokens");
   config.data.train =
       data.folder().Write("mixed.json", "[" + row("a", question) + "," + row("b", "q") + "]");
-  const LlavaSource source(config);
+  const RowSource source(config);
   CHECK(source.num_cut_rows() == 1);
 }
 
 TEST_CASE("modules, replicas and units that do not exist are refused", "[data]") {
   const DataSet data;
-  LlavaSource source(Disjoint(data));
+  RowSource source(Disjoint(data));
   CHECK_THROWS_WITH(source.Load("audio", 0, TrainRound(0), 0), "audio: no such module");
   CHECK_THROWS_WITH(source.Load("vision", 3, TrainRound(0), 0),
                     "vision: expected a replica in [0, 3), got 3");

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "data/image.hpp"
-#include "data/llava_source.hpp"
+#include "data/row_source.hpp"
 #include "data/sample_order.hpp"
 #include "kinds/llama.hpp"
 #include "kinds/vit.hpp"

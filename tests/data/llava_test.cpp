@@ -1,4 +1,4 @@
-#include "data/llava.hpp"
+#include "data/rows/llava.hpp"
 
 #include <string>
 #include <utility>
@@ -6,6 +6,7 @@
 
 #include <catch2/catch.hpp>
 
+#include "tests/data/read_llava.hpp"
 #include "tests/data/scratch_folder.hpp"
 
 namespace troupe {
@@ -20,8 +21,8 @@ std::string Row(const std::string& fields, const std::string& question) {
 }
 
 /// Throws the first fault.
-LlavaSet ReadText(const ScratchFolder& folder, const std::string& text) {
-  LlavaSet set = ReadLlava(folder.Write("set.json", text), kEncoders);
+ReadRows ReadText(const ScratchFolder& folder, const std::string& text) {
+  ReadRows set = ReadLlava(folder.Write("set.json", text), kEncoders);
   if (!set.faults.empty()) throw FaultError(set.file, set.faults.front());
   return set;
 }
@@ -38,7 +39,7 @@ std::string RowError(const std::string& row) {
 
 TEST_CASE("a field may hold a path, a list of paths or nothing", "[data]") {
   const ScratchFolder folder;
-  const LlavaSet set =
+  const ReadRows set =
       ReadText(folder, "[" + Row(R"("id": "one", "image": "a.png")", "<image>") + "," +
                            Row(R"("id": "two", "image": ["b.png", "c/d.png"], "detail": ["e.png"])",
                                "<image><detail> or <image>?") +
@@ -59,15 +60,15 @@ TEST_CASE("a field may hold a path, a list of paths or nothing", "[data]") {
 
 TEST_CASE("image paths are relative to the folder of the JSON file", "[data]") {
   const ScratchFolder folder;
-  const LlavaSet set =
+  const ReadRows set =
       ReadText(folder, "[" + Row(R"("id": "a", "image": "images/b.png")", "<image>") + "]");
   CHECK(set.PathOf(set.rows[0].files[0][0]) == folder / "images/b.png");
-  CHECK(LlavaSet{"set.json", {}}.PathOf("b.png") == "b.png");
+  CHECK(RowOrigin{"set.json"}.PathOf("b.png") == "b.png");
 }
 
 TEST_CASE("placeholders count in questions and answers alike", "[data]") {
   const ScratchFolder folder;
-  const LlavaSet set = ReadText(folder, R"([{"id": "a", "image": ["a", "b"], "conversations": [
+  const ReadRows set = ReadText(folder, R"([{"id": "a", "image": ["a", "b"], "conversations": [
       {"from": "human", "value": "<image>"}, {"from": "gpt", "value": "<image>"}]}])");
   CHECK(set.rows[0].files[0].size() == 2);
 }

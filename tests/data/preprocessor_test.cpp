@@ -7,6 +7,7 @@
 #include <catch2/catch.hpp>
 
 #include "tests/data/llava_set.hpp"
+#include "tests/data/read_llava.hpp"
 
 namespace troupe {
 namespace {
@@ -22,16 +23,16 @@ class AudioField final : public Field {
 /// Reads text files: kBins numbers per frame.
 class AudioPreprocessor final : public Preprocessor {
  public:
-  std::int64_t LengthOf(const std::string& file) const override {
-    return std::ssize(NumbersOf(file)) / kBins;
+  std::int64_t LengthOf(const ItemFile& file) const override {
+    return std::ssize(NumbersOf(file.name)) / kBins;
   }
-  void Read(const std::string& file, std::span<float> output) const override {
-    const std::vector<float> numbers = NumbersOf(file);
+  void Read(const ItemFile& file, std::span<float> output) const override {
+    const std::vector<float> numbers = NumbersOf(file.name);
     REQUIRE(numbers.size() == output.size());
     std::copy(numbers.begin(), numbers.end(), output.begin());
   }
-  std::optional<ImageFacts> Check(const std::string& file, bool decode) const override {
-    if (decode && NumbersOf(file).front() < 0) throw std::runtime_error(file + ": negative");
+  std::optional<ImageFacts> Check(const ItemFile& file, bool decode) const override {
+    if (decode && NumbersOf(file.name).front() < 0) throw std::runtime_error(file.name + ": negative");
     return std::nullopt;
   }
 
@@ -161,7 +162,7 @@ void CheckPlaces(const Inputs& inputs, const std::string& module, std::int64_t p
 TEST_CASE("a placeholder becomes as many tokens as its own item has rows", "[data]") {
   Sounds sounds;
   const SampleFormat format = FormatOf(sounds.config());
-  const LlavaSet set = ReadLlava(sounds.config().data.train, format.fields);
+  const ReadRows set = ReadLlava(sounds.config().data.train, format.fields);
   // Row 11: a sound of 12 frames, an image, then a sound of 4 frames.
   const Sample sample = BuildSample(set, set.rows.at(11), format);
   const std::vector<std::int64_t> begin = {256, 260, 260, 260, 259, 259, 259, 259, '?', 260, '\n'};
@@ -173,7 +174,7 @@ TEST_CASE("a placeholder becomes as many tokens as its own item has rows", "[dat
 
 TEST_CASE("items of different lengths come in the order of samples and placeholders", "[data]") {
   Sounds sounds;
-  LlavaSource source(sounds.config());
+  RowSource source(sounds.config());
   for (std::int64_t microbatch = 0; microbatch < 3; ++microbatch) {
     for (int dp = 0; dp < 2; ++dp) {
       const auto text = source.Load("language", dp, TrainRound(1), microbatch);
@@ -206,8 +207,10 @@ TEST_CASE("files of a field are checked by its preprocessor", "[data]") {
   std::filesystem::remove(sounds.folder() / "2_1.txt");
   const SampleFormat format = FormatOf(sounds.config());
   std::vector<std::string> lines;
-  const CountedSet counted =
-      CountSet(list, format, FileDepth::kDecode, [&](const DataFault& fault) {
+  RowIndex index(format.fields.size());
+  const MeasuredFile counted = MeasureFile(
+      {list}, format, {.depth = FileDepth::kDecode, .threads = 2}, index,
+      [&](const DataFault& fault) {
         CHECK(fault.kind == FaultKind::kItem);
         lines.push_back(FaultLine(list, fault));
       });
@@ -223,7 +226,7 @@ TEST_CASE("a context that would cut a sound names it", "[data]") {
   Sounds sounds;
   sounds.config().modules[1].As<LlamaConfig>().context = 9;
   const SampleFormat format = FormatOf(sounds.config());
-  const LlavaSet set = ReadLlava(sounds.config().data.train, format.fields);
+  const ReadRows set = ReadLlava(sounds.config().data.train, format.fields);
   CHECK_THROWS_WITH(BuildSample(set, set.rows.at(11), format),
                     set.file +
                         ": row 11 (id \"r11\"): the context of 9 tokens would cut a sound, "

@@ -6,7 +6,7 @@
 
 #include <catch2/catch.hpp>
 
-#include "data/llava_row.hpp"
+#include "data/rows/llava_row.hpp"
 #include "data/sample.hpp"
 #include "tests/data/scratch_folder.hpp"
 
@@ -20,7 +20,7 @@ constexpr std::int64_t kImage = -200;  // at an image, in the recordings
 SampleFormat Format(const std::string& folder, PromptKind prompt) {
   return {.tokenizer = MakeTokenizer("hf:tests/oracle/tokenizers/" + folder, {"<image>"}),
           .fields = {RowField()},
-          .items = {{[](const std::string&) { return PlacesInOrder(1, 1); }}},
+          .items = {{[](const ItemFile&) { return PlacesInOrder(1, 1); }}},
           .context = 100'000,
           .prompt = prompt};
 }
@@ -38,7 +38,7 @@ Ids Shifted(const Ids& ids, const nlohmann::json& labelled) {
 
 /// Compares every row of a recording. Returns the number of rows.
 int Compare(const std::string& name, const SampleFormat& format) {
-  const LlavaSet set{name, {}};
+  const RowOrigin set{name};
   std::istringstream lines(BytesOf("tests/oracle/prompts/" + name + ".jsonl"));
   int count = 0;
   for (std::string line; std::getline(lines, line); ++count) {

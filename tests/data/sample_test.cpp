@@ -10,10 +10,10 @@
 namespace troupe {
 namespace {
 
-const LlavaSet kSet{"set.json", {}};
+const RowOrigin kSet{"set.json"};
 
 ItemFormat RowsPerItem(std::int64_t rows) {
-  return {[rows](const std::string&) { return PlacesInOrder(1, rows); }};
+  return {[rows](const ItemFile&) { return PlacesInOrder(1, rows); }};
 }
 
 /// Two encoders of 3 and 2 rows per image, bytes as tokens.

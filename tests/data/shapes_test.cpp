@@ -10,8 +10,9 @@
 #include <catch2/catch.hpp>
 
 #include "data/image.hpp"
-#include "data/llava.hpp"
+#include "data/rows/llava.hpp"
 #include "data/sample.hpp"
+#include "tests/data/read_llava.hpp"
 #include "tests/data/scratch_folder.hpp"
 
 namespace troupe {
@@ -121,12 +122,12 @@ TEST_CASE("rows have none, one or two images, and some two-encoder rows a detail
 
 TEST_CASE("no sample of the repository's set is longer than the configs' context", "[data]") {
   const auto tokenizer = MakeTokenizer("bytes", {"<image>", "<audio>"});
-  const ItemFormat items = {[](const std::string&) { return PlacesInOrder(1, 16); }};
+  const ItemFormat items = {[](const ItemFile&) { return PlacesInOrder(1, 16); }};
   const SampleFormat format = {tokenizer, kTwoEncoders, {items, items}, 96};
   const std::string folder = kRepositorySet;
   for (const std::string& name : kJsonFiles) {
     auto encoders = kTwoEncoders;
-    const LlavaSet set = ReadLlava(folder + "/" + name, encoders);
+    const ReadRows set = ReadLlava(folder + "/" + name, encoders);
     for (const LlavaRow& row : set.rows) {
       const Sample sample = BuildSample(set, row, format);
       INFO(set.file << ": " << row.id);
@@ -139,7 +140,7 @@ TEST_CASE("a caption's colours are in its image", "[data]") {
   const std::map<std::string, std::vector<int>> colours = {
       {"red", {225, 35, 40}},     {"green", {40, 185, 65}},   {"blue", {45, 85, 235}},
       {"yellow", {250, 215, 45}}, {"purple", {165, 60, 205}}, {"white", {245, 245, 245}}};
-  const LlavaSet set = ReadLlava(std::string(kRepositorySet) + "/held_out.json", {kTwoEncoders[0]});
+  const ReadRows set = ReadLlava(std::string(kRepositorySet) + "/held_out.json", {kTwoEncoders[0]});
   int checked = 0;
   for (const LlavaRow& row : set.rows) {
     if (row.files[0].size() != 1) continue;

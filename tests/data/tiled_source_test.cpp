@@ -5,7 +5,7 @@
 #include <catch2/catch.hpp>
 
 #include "configs/loader.hpp"
-#include "data/llava_source.hpp"
+#include "data/row_source.hpp"
 #include "tests/configs/base.hpp"
 #include "tests/data/scratch_folder.hpp"
 
@@ -48,7 +48,7 @@ Round FirstRound() { return {.number = 0, .train = true, .step = 0, .microbatche
 
 TEST_CASE("rows of tiles and newlines fill the places of their image once each", "[data]") {
   const TiledSet set;
-  LlavaSource source(set.Load());
+  RowSource source(set.Load());
   const Inputs whole = source.LoadWhole(FirstRound());
   const FieldItems& items = whole.fields.at("vision");
   const std::multiset<std::int64_t> lengths(items.lengths.begin(), items.lengths.end());
@@ -78,7 +78,7 @@ TEST_CASE("rows of tiles and newlines fill the places of their image once each",
 TEST_CASE("an image that is damaged or changes its size leaves its place to zeros", "[data]") {
   const TiledSet set;
   const bool skip = GENERATE(true, false);
-  LlavaSource source(set.Load(), FileDepth::kHeader, {.skip = skip});
+  RowSource source(set.Load(), FileDepth::kHeader, {.skip = skip});
   const Inputs before = source.LoadWhole(FirstRound());
   const std::string wide = set.folder() / "rgb_53x7.png";
   fs::resize_file(wide, fs::file_size(wide) / 2);
@@ -110,7 +110,7 @@ TEST_CASE("a row whose file is cut short is skipped if its size is not known", "
   const TiledSet set;
   const std::string wide = set.folder() / "rgb_53x7.png";
   fs::resize_file(wide, fs::file_size(wide) / 2);
-  LlavaSource source(set.Load(), FileDepth::kHeader, {.skip = true});
+  RowSource source(set.Load(), FileDepth::kHeader, {.skip = true});
   CHECK(source.num_skipped_rows() == 1);
   CHECK(source.LoadWhole(FirstRound()).replaced.empty());
 }

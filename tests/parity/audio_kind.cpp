@@ -28,15 +28,15 @@ class AudioField final : public Field {
 
 class AudioPreprocessor final : public Preprocessor {
  public:
-  std::int64_t LengthOf(const std::string& file) const override {
-    return std::ssize(NumbersOf(file)) / kBins;
+  std::int64_t LengthOf(const ItemFile& file) const override {
+    return std::ssize(NumbersOf(file.name)) / kBins;
   }
-  void Read(const std::string& file, std::span<float> output) const override {
-    const std::vector<float> numbers = NumbersOf(file);
+  void Read(const ItemFile& file, std::span<float> output) const override {
+    const std::vector<float> numbers = NumbersOf(file.name);
     std::copy_n(numbers.begin(), output.size(), output.begin());
   }
-  std::optional<ImageFacts> Check(const std::string& file, bool) const override {
-    static_cast<void>(NumbersOf(file));
+  std::optional<ImageFacts> Check(const ItemFile& file, bool) const override {
+    static_cast<void>(NumbersOf(file.name));
     return std::nullopt;
   }
 

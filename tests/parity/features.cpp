@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "data/llava_source.hpp"
+#include "data/row_source.hpp"
 #include "kinds/llama.hpp"
 #include "kinds/vit.hpp"
 #include "plan/optimizer_settings.hpp"
@@ -135,7 +135,7 @@ void AddPlacements(const Config& config, Features& features) {
 }
 
 /// What one microbatch brings to the replicas of the language model.
-void AddMicrobatch(const Config& config, LlavaSource& source, const Round& round,
+void AddMicrobatch(const Config& config, RowSource& source, const Round& round,
                    std::int64_t microbatch, Features& features) {
   const ModuleConfig& language = config.Sink();
   std::set<bool> any_rows;
@@ -164,7 +164,7 @@ Features FeaturesOf(const Config& config, std::int64_t steps) {
   features.insert(config.optimizer.clip_norm > 0.0 ? "clipping" : "no clipping");
   if (config.data.group_by != GroupBy::kNone) features.insert("recipe");
   if (config.data.packing) features.insert("packs");
-  LlavaSource source(config);
+  RowSource source(config);
   for (std::int64_t step = 0; step < steps; ++step) {
     const Round round{.number = step,
                       .step = step,

@@ -95,7 +95,7 @@ std::string Proof::Objection() const {
 Proof Prove(const Config& config, const Wrap& wrap, bool queues) {
   JobSetup setup;
   setup.plan = std::make_shared<const JobPlan>(config);
-  const auto source = std::make_shared<LlavaSource>(setup.plan->config());
+  const auto source = std::make_shared<RowSource>(setup.plan->config());
   const auto observer = std::make_shared<CountingObserver>(setup.plan->config(), source);
   observer->set_quiet(true);
   setup.source = source;
@@ -130,7 +130,7 @@ Wrap Portable(const Config& config) {
 std::string Train(const Config& config, std::int64_t steps, std::shared_ptr<JobObserver> observer) {
   JobSetup setup;
   setup.plan = std::make_shared<const JobPlan>(config);
-  setup.source = std::make_shared<LlavaSource>(setup.plan->config());
+  setup.source = std::make_shared<RowSource>(setup.plan->config());
   setup.observer = std::move(observer);
   return Run(std::move(setup), steps);
 }

@@ -1,5 +1,5 @@
 // What a source brings to each replica of each module.
-#include "data/llava_source.hpp"
+#include "data/row_source.hpp"
 
 #include <algorithm>
 #include <thread>
@@ -13,7 +13,7 @@ namespace {
 
 TEST_CASE("every language replica gets its part of the microbatch, in order", "[data]") {
   const DataSet data;
-  LlavaSource source(Disjoint(data));
+  RowSource source(Disjoint(data));
   for (std::int64_t step = 0; step < 3; ++step) {
     for (std::int64_t microbatch = 0; microbatch < 3; ++microbatch) {
       for (int dp = 0; dp < 2; ++dp) {
@@ -35,7 +35,7 @@ TEST_CASE("where samples are cut, both ends of an edge know which token each row
   const DataSet data;
   Config config = MakeConfig(data, Vit("vision", {4}, 1), Llama({0, 1}, 1, 1));
   config.modules[1].layout.cp = 2;
-  LlavaSource source(config);
+  RowSource source(config);
   const auto inputs = source.Load("language", 0, TrainRound(1), 0);
   const RowTable& table = inputs->expected.at("vision");
   CHECK(source.Load("vision", 0, TrainRound(1), 0)->table == table);
@@ -56,7 +56,7 @@ TEST_CASE("where samples are cut, both ends of an edge know which token each row
 
 TEST_CASE("a disjoint encoder gets the images of its own part of the microbatch", "[data]") {
   const DataSet data;
-  LlavaSource source(Disjoint(data));
+  RowSource source(Disjoint(data));
   // 4 samples among 3 replicas: 1, 1 and 2 of them.
   const std::vector<std::vector<std::int64_t>> parts = {{0}, {1}, {2, 3}};
   for (std::int64_t microbatch = 0; microbatch < 3; ++microbatch) {
@@ -87,7 +87,7 @@ void CheckPositions(const Inputs& inputs) {
 
 TEST_CASE("positions point at the placeholders, sample by sample", "[data]") {
   const DataSet data;
-  LlavaSource source(Disjoint(data));
+  RowSource source(Disjoint(data));
   CheckPositions(*source.Load("language", 1, TrainRound(0), 1));
   // Twelve samples of many lengths: most are followed by padding.
   CheckPositions(source.LoadWhole(TrainRound(0)));
@@ -95,7 +95,7 @@ TEST_CASE("positions point at the placeholders, sample by sample", "[data]") {
 
 TEST_CASE("text is padded to the longest sample of the shard", "[data]") {
   const DataSet data;
-  LlavaSource source(Disjoint(data));
+  RowSource source(Disjoint(data));
   const auto inputs = source.Load("language", 0, TrainRound(0), 0);
   const std::int64_t num_tokens = inputs->tokens.shape()[1];
   CHECK(inputs->labels.shape() == inputs->tokens.shape());
@@ -115,7 +115,7 @@ TEST_CASE("a colocated encoder encodes what its own ranks will read, window by w
   // Language replicas on ranks {0, 1} and {2, 3}; encoder replica r on rank r.
   Config config = MakeConfig(data, Vit("vision", {0, 1, 2, 3}, 4), Llama({0, 1, 2, 3}, 2, 2));
   config.schedule.window = 2;
-  LlavaSource source(config);
+  RowSource source(config);
   for (std::int64_t window = 0; window < 2; ++window) {
     const std::int64_t length = window == 0 ? 2 : 1;  // of 3 microbatches
     for (int dp = 0; dp < 4; ++dp) {
@@ -139,7 +139,7 @@ TEST_CASE("an inline encoder's images come with the language model's text", "[da
   const DataSet data;
   ModuleConfig vision = Vit("vision", {}, 1);
   vision.inline_in = "language";
-  LlavaSource source(MakeConfig(data, vision, Llama({0, 1}, 1, 2)));
+  RowSource source(MakeConfig(data, vision, Llama({0, 1}, 1, 2)));
   for (int dp = 0; dp < 2; ++dp) {
     const auto inputs = source.Load("language", dp, TrainRound(0), 2);
     const auto rows = RowsOfText(*inputs);
@@ -153,7 +153,7 @@ TEST_CASE("an inline encoder's images come with the language model's text", "[da
 
 TEST_CASE("the whole round is the microbatches one behind the other", "[data]") {
   const DataSet data;
-  LlavaSource source(Disjoint(data));
+  RowSource source(Disjoint(data));
   for (const Round& round : {TrainRound(1), EvaluationRound(2)}) {
     const Inputs whole = source.LoadWhole(round);
     std::vector<int> rows;
@@ -174,16 +174,16 @@ TEST_CASE("the whole round is the microbatches one behind the other", "[data]") 
 
 TEST_CASE("which rows a step sees does not depend on the layout", "[data]") {
   const DataSet data;
-  LlavaSource wide(Disjoint(data));
+  RowSource wide(Disjoint(data));
   Config config = MakeConfig(data, Vit("vision", {1}, 1), Llama({0}, 1, 1));
   config.schedule.micro_batch_size = 4;
-  LlavaSource narrow(config);
+  RowSource narrow(config);
   CHECK(RowsOfText(wide.LoadWhole(TrainRound(3))) == RowsOfText(narrow.LoadWhole(TrainRound(3))));
 }
 
 TEST_CASE("an evaluation reads the held-out file in order, empty beyond its end", "[data]") {
   const DataSet data;
-  LlavaSource source(Disjoint(data));
+  RowSource source(Disjoint(data));
   CHECK(source.held_out_size() == 5);
   CHECK(source.train_size() == 13);
   CHECK(RowsOfText(*source.Load("language", 0, EvaluationRound(2), 0)) == std::vector<int>{13, 14});
@@ -200,18 +200,17 @@ TEST_CASE("an evaluation reads the held-out file in order, empty beyond its end"
 TEST_CASE("the samples of a unit are called by their rows' ids, in row order", "[data]") {
   using Names = std::vector<std::string>;
   const DataSet data;
-  const LlavaSource source(Disjoint(data));
-  CHECK(source.NamesOf("language", 0, EvaluationRound(2), 0) == Names{"r13", "r14"});
-  CHECK(source.NamesOf("language", 0, EvaluationRound(2), 1) == Names{"r17"});
-  CHECK(source.NamesOf("language", 1, EvaluationRound(2), 1).empty());
-  CHECK(source.NamesOf("vision", 0, TrainRound(3), 1) ==
+  RowSource source(Disjoint(data));
+  CHECK(source.Load("language", 0, EvaluationRound(2), 0)->names == Names{"r13", "r14"});
+  CHECK(source.Load("language", 0, EvaluationRound(2), 1)->names == Names{"r17"});
+  CHECK(source.Load("language", 1, EvaluationRound(2), 1)->names.empty());
+  CHECK(source.Load("vision", 0, TrainRound(3), 1)->names ==
         Names{"r" + std::to_string(ExpectedRow(3, 4))});
-  CHECK(source.NamesOf("nothing", 0, EvaluationRound(2), 0).empty());
 }
 
 TEST_CASE("the valid tokens of a round are those its shards hold", "[data]") {
   const DataSet data;
-  LlavaSource source(Disjoint(data));
+  RowSource source(Disjoint(data));
   for (const Round& round : {TrainRound(0), TrainRound(7), EvaluationRound(2)}) {
     std::int64_t expected = 0;
     for (std::int64_t microbatch = 0; microbatch < round.microbatches; ++microbatch) {
@@ -241,7 +240,7 @@ TEST_CASE("two encoders of one field each get their own placeholders", "[data]")
   config.modules.insert(config.modules.begin(), detail);
   config.edges.push_back({"detail", "language", std::nullopt, 4});
   config.data.train = detail_file;
-  LlavaSource source(config);
+  RowSource source(config);
   const auto inputs = source.Load("language", 0, TrainRound(0), 0);
   const auto* tokens = inputs->tokens.as<std::int64_t>();
   // bos, detail (the first encoder of the file), ?, four rows of vision, detail
@@ -261,8 +260,8 @@ TEST_CASE("grouped rows are the same in every layout, each once in an epoch", "[
   Config other = MakeConfig(data, Vit("vision", {1}, 1), Llama({0}, 1, 1));
   other.schedule.micro_batch_size = 4;
   other.data.group_by = GroupBy::kModalityLength;
-  LlavaSource source(config);
-  LlavaSource resumed(other);  // which begins at the last step
+  RowSource source(config);
+  RowSource resumed(other);  // which begins at the last step
   REQUIRE(config.global_batch() == other.global_batch());
   const std::int64_t last = 12;  // 13 steps of 12 samples: 12 epochs of 13 rows
   CHECK(RowsOfText(source.LoadWhole(TrainRound(last))) ==
@@ -285,7 +284,7 @@ TEST_CASE("grouped rows are the same in every layout, each once in an epoch", "[
 
 TEST_CASE("the shapes of a round's samples add up to what its shards hold", "[data]") {
   const DataSet data;
-  LlavaSource source(Disjoint(data));
+  RowSource source(Disjoint(data));
   const Inputs whole = source.LoadWhole(TrainRound(2));
   std::int64_t tokens = 0;
   std::int64_t labels = 0;
@@ -303,7 +302,7 @@ TEST_CASE("the shapes of a round's samples add up to what its shards hold", "[da
 
 TEST_CASE("many threads may load at once", "[data]") {
   const DataSet data;
-  LlavaSource source(Disjoint(data));
+  RowSource source(Disjoint(data));
   std::vector<int> agreed(4);
   std::vector<std::thread> threads;
   for (std::size_t thread = 0; thread < agreed.size(); ++thread) {

@@ -11,6 +11,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -18,10 +19,11 @@
 #include <vector>
 
 #include "configs/config.hpp"
-#include "data/counted_set.hpp"
 #include "data/fault_tally.hpp"
 #include "data/grouped_order.hpp"
-#include "data/llava.hpp"
+#include "data/mixture.hpp"
+#include "data/row_set.hpp"
+#include "data/shard_order.hpp"
 #include "data/pack_order.hpp"
 #include "data/sample.hpp"
 #include "kinds/work.hpp"
@@ -31,22 +33,32 @@
 
 namespace troupe {
 
+/// Called as files are indexed, with what they are and how far it has come.
+using IndexPrinter = std::function<void(const std::string& files, const IndexProgress& progress)>;
+
 /// A sample and its number in the microbatch (or window).
 struct NumberedSample {
   std::int64_t number = 0;
   Sample sample;
+  std::shared_ptr<const StoredRow> stored = {};  ///< null for an empty sample
+};
+
+/// The rows of a set, and those that are left out.
+struct UsedSet {
+  RowSet rows;
+  SkippedRows skipped;
 };
 
 /// Thread-safe.
-class LlavaSource : public InputSource {
+class RowSource : public InputSource {
  public:
   /// Reads both lists, checks every row, and every file to the depth of `files`. Throws DataError
   /// with the first few faults unless `policy` skips their rows, and if no row is left. With a
   /// policy that skips, an item that later fails to decode is replaced by zeros.
-  explicit LlavaSource(const Config& config, FileDepth files = FileDepth::kNone,
-                       FaultPolicy policy = {});
-  LlavaSource(const LlavaSource&) = delete;
-  LlavaSource& operator=(const LlavaSource&) = delete;
+  explicit RowSource(const Config& config, FileDepth files = FileDepth::kNone,
+                     FaultPolicy policy = {}, const IndexPrinter& print = {});
+  RowSource(const RowSource&) = delete;
+  RowSource& operator=(const RowSource&) = delete;
 
   /// The unit of a language model is a microbatch. The unit of an encoder is a microbatch, or a
   /// window of them if it is colocated. Sample numbers are places in the microbatch, m * N + n in a
@@ -55,8 +67,6 @@ class LlavaSource : public InputSource {
                                      std::int64_t unit) override;
   RoundCounts Count(const Round& round) override;
   void TakeLayouts(const Config& config) override;
-  std::vector<std::string> NamesOf(const std::string& module, int dp, const Round& round,
-                                   std::int64_t unit) const override;
 
   /// Returns the whole round as one unsharded batch, with the items and positions of every encoder,
   /// for the reference of `troupe verify`. Sample numbers are k.
@@ -81,19 +91,20 @@ class LlavaSource : public InputSource {
   /// Empty if none is skipped.
   const std::vector<std::string>& skipped_lines() const { return skipped_lines_; }
 
-  /// Returns a digest of what data.packing and data.group_by make the order of: lengths and fields of
-  /// the training rows. "" without them.
-  std::string OrderDigest() const;
+  /// Returns a digest of the training rows and of what else their order depends on.
+  std::string TrainDigest() const;
+  /// Returns a digest of the rows of both sets: 16 digits each.
+  std::string RowsDigest() const { return train_.rows.digest() + " " + held_out_.rows.digest(); }
   /// Returns the places of a step that one epoch fills, and an evaluation: rows, or packs of them.
   std::int64_t places_per_epoch() const;
   std::int64_t held_out_places() const;
 
-  std::int64_t train_size() const { return std::ssize(train_.set.rows); }
+  std::int64_t train_size() const { return train_.rows.num_rows(); }
   /// Returns the number of training rows that are not skipped.
   std::int64_t num_used_rows() const { return train_size() - train_.skipped.count(); }
   /// Returns the number of training rows that are longer than the context and lose their end.
-  std::int64_t num_cut_rows() const { return train_.num_cut; }
-  std::int64_t held_out_size() const { return std::ssize(held_out_.set.rows); }
+  std::int64_t num_cut_rows() const { return train_.rows.sums().cut; }
+  std::int64_t held_out_size() const { return held_out_.rows.num_rows(); }
 
  private:
   using Samples = std::vector<NumberedSample>;
@@ -102,7 +113,7 @@ class LlavaSource : public InputSource {
   std::vector<RowForm> RowForms() const;
   /// Returns the order of the training rows that data.group_by asks for, with groups of this size.
   const GroupedOrder& GroupedBy(std::int64_t group) const;
-  const CountedSet& SetOf(const Round& round) const { return round.train ? train_ : held_out_; }
+  const UsedSet& SetOf(const Round& round) const { return round.train ? train_ : held_out_; }
   /// Returns the row of sample k in the order, -1 beyond the end of the held-out file.
   std::int64_t DrawnRow(const Round& round, std::int64_t k) const;
   /// Returns the row that is used for sample k, -1 for none.
@@ -111,11 +122,14 @@ class LlavaSource : public InputSource {
   std::vector<std::int64_t> RowsIn(const Round& round, std::int64_t k) const;
   /// The same before data.order moves samples.
   std::vector<std::int64_t> DrawnRows(const Round& round, std::int64_t k) const;
-  StepShape ShapeOf(const CountedSet& counted, std::int64_t row) const;
+  StepShape ShapeOf(const UsedSet& set, std::int64_t row) const;
   /// The row of a place in the endless order of training.
   std::int64_t TrainRowAt(std::int64_t place) const;
   /// With data.packing, the places of the order that the pack in place k of the round has.
   std::vector<std::int64_t> PlacesIn(const Round& round, std::int64_t k) const;
+  UsedSet OpenSet(const std::string& key, const std::vector<std::string>& sources, FileDepth files,
+                  FaultTally& faults, const IndexPrinter& print) const;
+  void AddShardOrders();
   void AddPackOrders();
   /// Returns the samples `numbers` of the round's part that begins at sample `first`, numbered from
   /// there.
@@ -131,9 +145,11 @@ class LlavaSource : public InputSource {
   Config config_;
   FaultPolicy policy_;
   std::vector<const ModuleConfig*> encoders_;  ///< in the order of the config file
-  SampleFormat format_;
-  CountedSet train_;
-  CountedSet held_out_;
+  std::shared_ptr<const SampleFormat> format_;
+  UsedSet train_;
+  UsedSet held_out_;
+  std::unique_ptr<const Mixture> mixture_;
+  std::vector<std::unique_ptr<const ShardOrder>> shard_orders_;  ///< by source
   mutable std::mutex mutex_;  ///< of grouped_
   /// With data.group_by, by size of the groups: a run has one.
   mutable std::map<std::int64_t, std::unique_ptr<const GroupedOrder>> grouped_;

@@ -1,11 +1,13 @@
-#include "data/llava_source.hpp"
+#include "data/row_source.hpp"
 
 #include <algorithm>
 #include <stdexcept>
 
+#include "data/digest.hpp"
 #include "data/field_items.hpp"
-#include "data/sample_order.hpp"
 #include "files/sha256.hpp"
+#include "layout/mix_bits.hpp"
+#include "layout/text.hpp"
 #include "plan/row_cuts.hpp"
 #include "plan/unit_samples.hpp"
 
@@ -20,11 +22,10 @@ void CheckIndex(const std::string& module, const char* what, std::int64_t value,
                               "), got " + std::to_string(value));
 }
 
-/// Throws DataError if `counted` has rows and none has an answer.
-void RequireAnswers(const CountedSet& counted, std::int64_t context) {
-  const bool any = std::ranges::any_of(counted.num_labels, [](std::int64_t n) { return n > 0; });
-  if (any || counted.set.rows.empty()) return;
-  throw DataError(counted.set.file +
+/// Throws DataError if `rows` has rows and none has an answer.
+void RequireAnswers(const RowSet& rows, const std::string& files, std::int64_t context) {
+  if (rows.sums().with_labels > 0 || rows.num_rows() == 0) return;
+  throw DataError(files +
                   ": expected answers to learn from, no row has one within the context of " +
                   std::to_string(context) + " tokens");
 }
@@ -102,64 +103,98 @@ Buffer InBatch(std::span<const NumberedSample> samples,
 
 }  // namespace
 
-LlavaSource::LlavaSource(const Config& config, FileDepth files, FaultPolicy policy)
+RowSource::RowSource(const Config& config, FileDepth files, FaultPolicy policy,
+                     const IndexPrinter& print)
     : config_(config),
       policy_(policy),
       encoders_(DataEncoders(config_)),
-      format_(FormatOf(config_)) {
+      format_(std::make_shared<const SampleFormat>(FormatOf(config_))) {
   FaultTally faults(policy);
-  train_ = CountSet(config_.data.train, format_, files, faults.For(config_.data.train));
-  if (!config_.data.held_out.empty()) {
-    held_out_ = CountSet(config_.data.held_out, format_, files, faults.For(config_.data.held_out));
+  const DataConfig& data = config_.data;
+  train_ = OpenSet("data.train", data.train_paths(), files, faults, print);
+  if (!data.held_out.empty()) {
+    held_out_ = OpenSet("data.held_out", {data.held_out}, files, faults, print);
   }
   faults.Require();
-  for (const CountedSet* counted : {&train_, &held_out_}) {
-    const std::string& file = counted == &train_ ? config_.data.train : config_.data.held_out;
-    if (!file.empty() && counted->set.rows.empty()) {
-      throw DataError(file + ": expected at least one row, found none");
+  for (UsedSet* set : {&train_, &held_out_}) {
+    const bool train = set == &train_;
+    const std::string name = train ? data.train_name() : data.held_out;
+    if (name.empty()) continue;
+    for (const Interval& source : set->rows.sources()) {
+      if (source.empty()) throw DataError(name + ": expected at least one row, found none");
     }
-    faults.RequireUsedRow(file, std::ssize(counted->set.rows));
+    const std::string key = train ? "data.train" : "data.held_out";
+    faults.RequireUsedRow(key, name, set->rows.sources());
+    set->skipped = SkippedRows(faults.RowsOf(key), set->rows.sources());
+    RequireAnswers(set->rows, name, format_->context);
   }
-  RequireAnswers(train_, format_.context);
-  RequireAnswers(held_out_, format_.context);
-  train_.skipped = SkippedRows(faults.RowsOf(config_.data.train), train_size());
-  held_out_.skipped = SkippedRows(faults.RowsOf(config_.data.held_out), held_out_size());
   skipped_lines_ = faults.SkippedLines();
   order_ = std::make_unique<const BatchOrder>(config_);
-  if (config_.data.packing) AddPackOrders();
+  AddShardOrders();
+  if (data.packing) AddPackOrders();
 }
 
-void LlavaSource::TakeLayouts(const Config& config) {
+UsedSet RowSource::OpenSet(const std::string& key, const std::vector<std::string>& sources,
+                           FileDepth files, FaultTally& faults, const IndexPrinter& print) const {
+  SetTerms terms{.depth = files,
+                 .cache = config_.data.cache,
+                 .cache_bytes = config_.data.cache_gib << 30,
+                 .format_key = FormatKey(config_, format_->context)};
+  if (print) {
+    terms.progress = [&](const IndexProgress& progress) { print(Listed(sources), progress); };
+  }
+  UsedSet set;
+  set.rows = RowSet(sources, format_, terms,
+                    [&](const DataFault& fault, const std::string& file, std::int64_t first_row) {
+                      faults.Add(key, file, first_row, fault);
+                    });
+  return set;
+}
+
+void RowSource::AddShardOrders() {
+  std::vector<double> weights;
+  for (std::size_t i = 0; i < train_.rows.sources().size(); ++i) {
+    const Interval& rows = train_.rows.sources()[i];
+    const auto& stated = config_.data.sources;
+    weights.push_back(stated.empty() || !stated[i].weight ? static_cast<double>(rows.size())
+                                                          : *stated[i].weight);
+    // The first source has the order of a run that has no other.
+    const std::uint64_t seed = config_.run.seed + i * kMixStep;
+    shard_orders_.push_back(std::make_unique<const ShardOrder>(seed, train_.rows.SizesOf(i),
+                                                               config_.data.shuffle_shards));
+  }
+  mixture_ = std::make_unique<const Mixture>(weights);
+}
+
+void RowSource::TakeLayouts(const Config& config) {
   config_ = config;
   encoders_ = DataEncoders(config_);
   order_ = std::make_unique<const BatchOrder>(config_);
 }
 
-std::string LlavaSource::OrderDigest() const {
+std::string RowSource::TrainDigest() const {
+  std::string text = train_.rows.digest() + " " + std::to_string(config_.data.shuffle_shards);
+  for (const std::int64_t share : mixture_->shares()) text += " " + std::to_string(share);
+  // Lengths decide which samples share a step.
   const bool grouped = config_.data.group_by == GroupBy::kModalityLength;
-  if (!grouped && !config_.data.packing) return "";
-  std::string text = std::to_string(format_.context);
-  for (const RowForm& row : RowForms()) {
-    text += " " + std::to_string(row.length) + ":" + std::to_string(row.fields);
-  }
-  return "-" + Sha256Of(text).substr(0, 16);
+  if (grouped || config_.data.packing) text += " " + FormatKey(config_, format_->context);
+  return Sha256Of(text).substr(0, train_.rows.digest().size());
 }
 
-std::vector<RowForm> LlavaSource::RowForms() const {
+std::vector<RowForm> RowSource::RowForms() const {
   std::vector<RowForm> rows;
   for (std::int64_t row = 0; row < train_size(); ++row) {
     // A skipped row is drawn as the one that replaces it.
-    const auto used = static_cast<std::size_t>(train_.skipped.Substitute(row));
-    RowForm& form = rows.emplace_back(RowForm{0, train_.num_tokens[used]});
-    const auto& files = train_.set.rows[used].files;
-    for (std::size_t field = 0; field < files.size(); ++field) {
-      if (!files[field].empty()) form.fields |= std::uint64_t{1} << field % 64;
+    const RowFacts facts = train_.rows.FactsOf(train_.skipped.Substitute(row));
+    RowForm& form = rows.emplace_back(RowForm{0, facts.tokens});
+    for (std::size_t field = 0; field < facts.lengths.size(); ++field) {
+      if (facts.lengths[field] > 0) form.fields |= std::uint64_t{1} << field % 64;
     }
   }
   return rows;
 }
 
-const GroupedOrder& LlavaSource::GroupedBy(std::int64_t group) const {
+const GroupedOrder& RowSource::GroupedBy(std::int64_t group) const {
   const std::lock_guard lock(mutex_);
   auto& order = grouped_[group];
   if (order == nullptr) {
@@ -168,7 +203,7 @@ const GroupedOrder& LlavaSource::GroupedBy(std::int64_t group) const {
   return *order;
 }
 
-std::shared_ptr<const Inputs> LlavaSource::Load(const std::string& module, int dp,
+std::shared_ptr<const Inputs> RowSource::Load(const std::string& module, int dp,
                                                 const Round& round, std::int64_t unit) {
   const ModuleConfig* found = config_.Find(module);
   if (found == nullptr) throw std::invalid_argument(module + ": no such module");
@@ -181,12 +216,15 @@ std::shared_ptr<const Inputs> LlavaSource::Load(const std::string& module, int d
   }
   const Samples samples = SamplesOf(*found, dp, round, unit);
   auto inputs = std::make_shared<Inputs>();
+  for (const NumberedSample& each : samples) {
+    if (each.stored != nullptr) inputs->names.push_back(each.stored->row.id);
+  }
   if (!reads_text) {
     inputs->table = EncoderRows(samples, own, CutsRowsOf(config_, module));
     LoadItems(round, samples, own, *inputs);
     return inputs;
   }
-  FillText(samples, format_.tokenizer->pad(), PadsRows(config_, *found), *inputs);
+  FillText(samples, format_->tokenizer->pad(), PadsRows(config_, *found), *inputs);
   for (std::size_t i = 0; i < encoders_.size(); ++i) {
     if (config_.FindEdge(encoders_[i]->name, module) == nullptr) continue;
     AddEdge(samples, i, *inputs);
@@ -195,43 +233,27 @@ std::shared_ptr<const Inputs> LlavaSource::Load(const std::string& module, int d
   return inputs;
 }
 
-RoundCounts LlavaSource::Count(const Round& round) {
-  const CountedSet& counted = SetOf(round);
+RoundCounts RowSource::Count(const Round& round) {
+  const RowSet& rows = SetOf(round).rows;
   const std::int64_t num_samples = config_.samples_per_microbatch() * round.microbatches;
   RoundCounts total;
   for (std::int64_t k = 0; k < num_samples; ++k) {
     for (const std::int64_t row : DrawnRows(round, k)) {
       if (row < 0) continue;
-      total.labels += counted.num_labels[static_cast<std::size_t>(row)];
-      total.tokens += counted.num_tokens[static_cast<std::size_t>(row)];
+      const RowFacts facts = rows.FactsOf(row);
+      total.labels += facts.labels;
+      total.tokens += facts.tokens;
       ++total.samples;
     }
   }
   return total;
 }
 
-std::vector<std::string> LlavaSource::NamesOf(const std::string& module, int dp, const Round& round,
-                                              std::int64_t unit) const {
-  std::vector<std::string> names;
-  const ModuleConfig* const found = config_.Find(module);
-  if (found == nullptr) return names;
-  const UnitSamples held = SamplesOfUnit(config_, *found, dp, round.microbatches, unit);
-  const std::int64_t first = held.first_microbatch * config_.samples_per_microbatch();
-  for (const Interval& interval : held.samples) {
-    for (std::int64_t n = interval.begin; n < interval.end; ++n) {
-      for (const std::int64_t row : RowsIn(round, first + n)) {
-        if (row >= 0) names.push_back(SetOf(round).set.rows[static_cast<std::size_t>(row)].id);
-      }
-    }
-  }
-  return names;
-}
-
-Inputs LlavaSource::LoadWhole(const Round& round) {
+Inputs RowSource::LoadWhole(const Round& round) {
   const std::int64_t num_samples = config_.samples_per_microbatch() * round.microbatches;
   const Samples samples = Build(round, 0, {{0, num_samples}});
   Inputs inputs;
-  FillText(samples, format_.tokenizer->pad(), /*padded=*/true, inputs);
+  FillText(samples, format_->tokenizer->pad(), /*padded=*/true, inputs);
   for (std::size_t i = 0; i < encoders_.size(); ++i) {
     AddEdge(samples, i, inputs);
     LoadItems(round, samples, i, inputs);
@@ -239,20 +261,20 @@ Inputs LlavaSource::LoadWhole(const Round& round) {
   return inputs;
 }
 
-std::vector<std::vector<StepShape>> LlavaSource::PlacedShapesOf(const Round& round) const {
-  const CountedSet& counted = SetOf(round);
+std::vector<std::vector<StepShape>> RowSource::PlacedShapesOf(const Round& round) const {
+  const UsedSet& set = SetOf(round);
   const std::int64_t num_samples = config_.samples_per_microbatch() * round.microbatches;
   std::vector<std::vector<StepShape>> places;
   for (std::int64_t k = 0; k < num_samples; ++k) {
     auto& shapes = places.emplace_back();
     for (const std::int64_t row : RowsIn(round, k)) {
-      if (row >= 0) shapes.push_back(ShapeOf(counted, row));
+      if (row >= 0) shapes.push_back(ShapeOf(set, row));
     }
   }
   return places;
 }
 
-std::vector<StepShape> LlavaSource::ShapesOf(const Round& round) const {
+std::vector<StepShape> RowSource::ShapesOf(const Round& round) const {
   std::vector<StepShape> shapes;
   for (auto& place : PlacedShapesOf(round)) {
     shapes.insert(shapes.end(), place.begin(), place.end());
@@ -260,17 +282,17 @@ std::vector<StepShape> LlavaSource::ShapesOf(const Round& round) const {
   return shapes;
 }
 
-StepShape LlavaSource::ShapeOf(const CountedSet& counted, std::int64_t row) const {
-  const auto at = static_cast<std::size_t>(row);
-  StepShape shape{.samples = 1, .tokens = counted.num_tokens[at], .labels = counted.num_labels[at]};
+StepShape RowSource::ShapeOf(const UsedSet& set, std::int64_t row) const {
+  const RowFacts facts = set.rows.FactsOf(row);
+  StepShape shape{.samples = 1, .tokens = facts.tokens, .labels = facts.labels};
   for (std::size_t i = 0; i < encoders_.size(); ++i) {
-    shape.lengths[encoders_[i]->name] = counted.lengths[at * encoders_.size() + i];
+    shape.lengths[encoders_[i]->name] = facts.lengths[i];
   }
   return shape;
 }
 
-std::int64_t LlavaSource::CountSkipped(const Round& round) const {
-  const CountedSet& counted = SetOf(round);
+std::int64_t RowSource::CountSkipped(const Round& round) const {
+  const UsedSet& counted = SetOf(round);
   if (counted.skipped.count() == 0) return 0;
   const std::int64_t num_samples = config_.samples_per_microbatch() * round.microbatches;
   std::int64_t total = 0;
@@ -287,32 +309,33 @@ std::int64_t LlavaSource::CountSkipped(const Round& round) const {
   return total;
 }
 
-std::string LlavaSource::SkippedText() const {
-  const auto text = [](const CountedSet& counted) {
+std::string RowSource::SkippedText() const {
+  const auto text = [](const UsedSet& counted) {
     return counted.skipped.count() == 0 ? "none" : counted.skipped.Text();
   };
   return text(train_) + " of data.train, " + text(held_out_) + " of data.held_out";
 }
 
-std::int64_t LlavaSource::DrawnRow(const Round& round, std::int64_t k) const {
-  const std::int64_t size = std::ssize(SetOf(round).set.rows);
+std::int64_t RowSource::DrawnRow(const Round& round, std::int64_t k) const {
+  const std::int64_t size = SetOf(round).rows.num_rows();
   if (!round.train) return k < size ? k : -1;
   if (config_.data.group_by != GroupBy::kModalityLength) return TrainRowAt(round.place + k);
   const Interval places{round.place, round.place + config_.global_batch()};
   return GroupedBy(round.group).RowsAt(places)->at(static_cast<std::size_t>(k));
 }
 
-std::int64_t LlavaSource::TrainRowAt(std::int64_t place) const {
-  const std::int64_t size = train_size();
-  return SampleOrder(config_.run.seed, place / size, place % size, size);
+std::int64_t RowSource::TrainRowAt(std::int64_t place) const {
+  const auto [source, draw] = mixture_->At(place);
+  const auto at = static_cast<std::size_t>(source);
+  return train_.rows.sources()[at].begin + shard_orders_[at]->RowAt(draw);
 }
 
-std::vector<std::int64_t> LlavaSource::PlacesIn(const Round& round, std::int64_t k) const {
+std::vector<std::int64_t> RowSource::PlacesIn(const Round& round, std::int64_t k) const {
   if (!round.train) return held_out_packs_->PlacesIn(k);
   return packs_->PlacesIn(round.place + k);
 }
 
-std::vector<std::int64_t> LlavaSource::RowsIn(const Round& round, std::int64_t k) const {
+std::vector<std::int64_t> RowSource::RowsIn(const Round& round, std::int64_t k) const {
   const std::int64_t sample = order_->SampleAt(round, k, [&](std::int64_t i) {
     SampleTimes times = order_->step_order().TimesOf({});
     for (const std::int64_t row : DrawnRows(round, i)) {
@@ -324,7 +347,7 @@ std::vector<std::int64_t> LlavaSource::RowsIn(const Round& round, std::int64_t k
   return DrawnRows(round, sample);
 }
 
-std::vector<std::int64_t> LlavaSource::DrawnRows(const Round& round, std::int64_t k) const {
+std::vector<std::int64_t> RowSource::DrawnRows(const Round& round, std::int64_t k) const {
   if (!config_.data.packing) return {RowOf(round, k)};
   std::vector<std::int64_t> rows;
   for (const std::int64_t place : PlacesIn(round, k)) {
@@ -336,55 +359,58 @@ std::vector<std::int64_t> LlavaSource::DrawnRows(const Round& round, std::int64_
   return rows;
 }
 
-void LlavaSource::AddPackOrders() {
-  const auto tokens_of = [](const CountedSet& counted, std::int64_t row) {
-    const bool used = row >= 0 && !counted.skipped.Contains(row);
-    return used ? counted.num_tokens[static_cast<std::size_t>(row)] : 1;
+void RowSource::AddPackOrders() {
+  const auto tokens_of = [](const UsedSet& set, std::int64_t row) {
+    const bool used = row >= 0 && !set.skipped.Contains(row);
+    return used ? set.rows.FactsOf(row).tokens : 1;
   };
   packs_ = std::make_unique<const PackOrder>(
-      format_.context, config_.data.pack_window, [this, tokens_of](std::int64_t place) {
+      format_->context, config_.data.pack_window, [this, tokens_of](std::int64_t place) {
         return tokens_of(train_, train_.skipped.Substitute(TrainRowAt(place)));
       });
   held_out_packs_ = std::make_unique<const PackOrder>(
-      format_.context, config_.data.pack_window,
+      format_->context, config_.data.pack_window,
       [this, tokens_of](std::int64_t place) { return tokens_of(held_out_, place); },
       held_out_size());
 }
 
-std::int64_t LlavaSource::places_per_epoch() const {
+std::int64_t RowSource::places_per_epoch() const {
   return packs_ ? packs_->NumPacks(train_size()) : num_used_rows();
 }
 
-std::int64_t LlavaSource::held_out_places() const {
+std::int64_t RowSource::held_out_places() const {
   return held_out_packs_ ? held_out_packs_->NumPacks(held_out_size()) : held_out_size();
 }
 
-std::int64_t LlavaSource::RowOf(const Round& round, std::int64_t k) const {
+std::int64_t RowSource::RowOf(const Round& round, std::int64_t k) const {
   const std::int64_t row = DrawnRow(round, k);
   const SkippedRows& skipped = SetOf(round).skipped;
   if (!round.train) return skipped.Contains(row) ? -1 : row;
   return skipped.Substitute(row);
 }
 
-LlavaSource::Samples LlavaSource::Build(const Round& round, std::int64_t first,
+RowSource::Samples RowSource::Build(const Round& round, std::int64_t first,
                                         const std::vector<Interval>& numbers) const {
-  const LlavaSet& set = SetOf(round).set;
+  const RowSet& rows = SetOf(round).rows;
   Samples samples;
   for (const Interval& interval : numbers) {
     for (std::int64_t n = interval.begin; n < interval.end; ++n) {
       std::int64_t number = n * config_.most_in_pack();
       for (const std::int64_t row : RowsIn(round, first + n)) {
-        samples.push_back(
-            {number++, row < 0
-                           ? EmptySample(format_)
-                           : BuildSample(set, set.rows[static_cast<std::size_t>(row)], format_)});
+        NumberedSample& sample = samples.emplace_back(NumberedSample{number++, {}});
+        if (row < 0) {
+          sample.sample = EmptySample(*format_);
+          continue;
+        }
+        sample.stored = std::make_shared<const StoredRow>(rows.Read(row));
+        sample.sample = BuildSample(sample.stored->origin, sample.stored->row, *format_);
       }
     }
   }
   return samples;
 }
 
-LlavaSource::Samples LlavaSource::SamplesOf(const ModuleConfig& module, int dp, const Round& round,
+RowSource::Samples RowSource::SamplesOf(const ModuleConfig& module, int dp, const Round& round,
                                             std::int64_t unit) const {
   const bool windows = ColocatedEdge(config_, module) != nullptr;
   CheckIndex(module.name, windows ? "window" : "microbatch", unit,
@@ -393,7 +419,7 @@ LlavaSource::Samples LlavaSource::SamplesOf(const ModuleConfig& module, int dp, 
   return Build(round, held.first_microbatch * config_.samples_per_microbatch(), held.samples);
 }
 
-void LlavaSource::AddEdge(const Samples& samples, std::size_t encoder, Inputs& inputs) const {
+void RowSource::AddEdge(const Samples& samples, std::size_t encoder, Inputs& inputs) const {
   const std::string& name = encoders_[encoder]->name;
   const std::int64_t num_tokens = inputs.tokens.shape()[1];
   inputs.positions[name] = InBatch(samples, &Sample::positions, encoder, num_tokens);
@@ -403,25 +429,26 @@ void LlavaSource::AddEdge(const Samples& samples, std::size_t encoder, Inputs& i
   inputs.expected[name] = EncoderRows(samples, encoder, CutsRowsOf(config_, name));
 }
 
-void LlavaSource::LoadItems(const Round& round, const Samples& samples, std::size_t encoder,
+void RowSource::LoadItems(const Round& round, const Samples& samples, std::size_t encoder,
                             Inputs& inputs) const {
-  const LlavaSet& set = SetOf(round).set;
-  const ItemFormat& format = format_.items[encoder];
-  std::vector<std::string> files;
-  std::vector<const LlavaRow*> rows;  // of each file
+  const ItemFormat& format = format_->items[encoder];
+  std::vector<ItemFile> files;
+  std::vector<const StoredRow*> rows;  // of each file
   for (const NumberedSample& each : samples) {
-    if (each.sample.row == nullptr) continue;
-    for (const std::string& file : each.sample.row->files[encoder]) {
-      files.push_back(set.PathOf(file));
-      rows.push_back(each.sample.row);
+    if (each.stored == nullptr) continue;
+    const auto& [origin, row] = *each.stored;
+    for (const std::string& file : row.files[encoder]) {
+      files.push_back(row.ItemOf(origin, file));
+      rows.push_back(each.stored.get());
     }
   }
   const auto failed = [&](std::size_t file, const std::runtime_error& error, bool has_length) {
-    const DataFault fault = rows[file]->Fault(FaultKind::kItem, error.what());
-    if (!policy_.skip || !has_length) throw FaultError(set.file, fault);
+    const auto& [origin, row] = *rows[file];
+    const DataFault fault = row.Fault(FaultKind::kItem, error.what());
+    if (!policy_.skip || !has_length) throw FaultError(origin.file, fault);
     inputs.replaced.push_back(
-        {round.train, rows[file]->index, files[file],
-         FaultLine(set.file, fault) + "; replaced by " + format.preprocessor->ZerosName()});
+        {round.train, row.index, files[file].name,
+         FaultLine(origin.file, fault) + "; replaced by " + format.preprocessor->ZerosName()});
   };
   inputs.fields[encoders_[encoder]->name] = ReadItems(format, files, failed);
 }

@@ -4,15 +4,16 @@
 #include <filesystem>
 #include <iostream>
 #include <memory>
-#include <set>
 #include <string>
 #include <vector>
 
 #include "cli/commands.hpp"
 #include "configs/loader.hpp"
-#include "data/counted_set.hpp"
 #include "data/epochs.hpp"
+#include "data/measured_file.hpp"
+#include "data/rows/shards.hpp"
 #include "data/sample.hpp"
+#include "files/usable_cores.hpp"
 #include "layout/text.hpp"
 
 namespace troupe {
@@ -23,25 +24,48 @@ struct DataCheckArguments {
   bool quick = false;
 };
 
-/// A list and its faults.
-struct Checked {
-  CountedSet counted;
-  std::vector<DataFault> faults;  ///< in the order of the rows
-  std::int64_t num_bad_rows = 0;
+/// A fault and the file that has it.
+struct LocatedFault {
+  std::string file;
+  DataFault fault;
 };
 
-Checked CheckList(const std::string& file, const SampleFormat& format, FileDepth depth) {
+/// The files of a source, and their faults.
+struct Checked {
+  std::string name;  ///< as the user wrote it
+  std::int64_t num_files = 0;
+  RowSums sums;
+  FileSurvey files;
+  std::vector<LocatedFault> faults;  ///< in the order of the rows
+};
+
+void AddSurvey(const FileSurvey& of, FileSurvey& to) {
+  to.num_files += of.num_files;
+  for (std::size_t i = 0; i < of.formats.size(); ++i) to.formats[i].Add(of.formats[i]);
+}
+
+Checked CheckSource(const std::string& name, const SampleFormat& format, FileDepth depth) {
   Checked checked;
-  std::set<std::int64_t> rows;
-  checked.counted = CountSet(file, format, depth, [&](const DataFault& fault) {
-    checked.faults.push_back(fault);
-    if (fault.kind != FaultKind::kFile) rows.insert(fault.row);
-  });
-  if (checked.faults.empty() && checked.counted.set.rows.empty()) {
-    checked.faults.push_back({FaultKind::kFile, 0, "", "expected at least one row, found none"});
+  checked.name = name;
+  const auto add = [&](const std::string& file, const DataFault& fault) {
+    checked.faults.push_back({file, fault});
+  };
+  try {
+    for (const std::string& path : ExpandPaths(name)) {
+      RowIndex index(format.fields.size());
+      const MeasuredFile measured =
+          MeasureFile({path}, format, {depth, UsableCores()}, index,
+                      [&](const DataFault& fault) { add(path, fault); });
+      ++checked.num_files;
+      checked.sums += measured.sums;
+      AddSurvey(measured.files, checked.files);
+    }
+  } catch (const std::runtime_error& error) {
+    add(name, {FaultKind::kFile, 0, "", error.what()});
   }
-  std::ranges::stable_sort(checked.faults, {}, &DataFault::row);
-  checked.num_bad_rows = std::ssize(rows);
+  if (checked.faults.empty() && checked.sums.rows == 0) {
+    add(name, {FaultKind::kFile, 0, "", "expected at least one row, found none"});
+  }
   return checked;
 }
 
@@ -74,32 +98,32 @@ RowField FileOf(const SampleFormat& format) {
 
 void PrintSummary(const Checked& checked, const SampleFormat& format) {
   const RowField file = FileOf(format);
-  const CountedSet& counted = checked.counted;
-  const auto size = std::ssize(counted.set.rows);
-  std::printf("%s\n", counted.set.file.c_str());
-  PrintLine("rows", std::to_string(size) + ", " + std::to_string(counted.num_without_files) +
-                        " without " + file.WithArticle() + ", " +
-                        std::to_string(checked.num_bad_rows) + " bad");
-  std::string files = std::to_string(counted.files.num_files);
-  for (std::size_t i = 0; i < counted.files.formats.size(); ++i) {
-    const std::string text = FormatText(static_cast<ImageFormat>(i), counted.files.formats[i]);
+  const RowSums& sums = checked.sums;
+  std::printf("%s%s\n", checked.name.c_str(),
+              checked.num_files > 1 ? (": " + Counted(checked.num_files, "file")).c_str() : "");
+  PrintLine("rows", std::to_string(sums.rows) + ", " + std::to_string(sums.without_files) +
+                        " without " + file.WithArticle() + ", " + std::to_string(sums.bad) +
+                        " bad");
+  std::string files = std::to_string(checked.files.num_files);
+  for (std::size_t i = 0; i < checked.files.formats.size(); ++i) {
+    const std::string text = FormatText(static_cast<ImageFormat>(i), checked.files.formats[i]);
     if (!text.empty()) files += ", " + text;
   }
   PrintLine((file.word + "s").c_str(), files);
 }
 
 /// Prints the token counts of a list that a configuration names.
-void PrintFit(const CountedSet& counted, const SampleFormat& format) {
-  PrintLine("tokens", "at most " + std::to_string(counted.most_tokens) + ", the context is " +
-                          std::to_string(format.context) + "; " + Counted(counted.num_cut, "row") +
-                          (counted.num_cut == 1 ? " is longer and loses its end"
+void PrintFit(const RowSums& sums, const SampleFormat& format) {
+  PrintLine("tokens", "at most " + std::to_string(sums.most_tokens) + ", the context is " +
+                          std::to_string(format.context) + "; " + Counted(sums.cut, "row") +
+                          (sums.cut == 1 ? " is longer and loses its end"
                                                 : " are longer and lose their end"));
 }
 
 /// Prints the epochs over the rows that can be trained on. Those of packs depend on the order of
 /// training, which `train` knows.
-void PrintEpochs(const Config& config, const Checked& checked) {
-  const std::int64_t rows = std::ssize(checked.counted.set.rows) - checked.num_bad_rows;
+void PrintEpochs(const Config& config, const RowSums& train) {
+  const std::int64_t rows = train.rows - train.bad;
   if (rows == 0 || config.data.packing) return;
   const std::int64_t steps = WithSteps(config, rows).run.steps;
   const auto samples = static_cast<double>(steps) * static_cast<double>(config.global_batch());
@@ -109,55 +133,63 @@ void PrintEpochs(const Config& config, const Checked& checked) {
 }
 
 void PrintFaults(const Checked& checked) {
-  for (const DataFault& fault : checked.faults) {
-    std::printf("%s\n", FaultLine(checked.counted.set.file, fault).c_str());
+  for (const LocatedFault& each : checked.faults) {
+    std::printf("%s\n", FaultLine(each.file, each.fault).c_str());
   }
 }
 
 /// Returns the exit code. Prints the next step if there are faults.
-int ExitCodeOf(const std::vector<DataFault>& faults) {
-  if (faults.empty()) {
+int ExitCodeOf(const std::vector<Checked>& sources) {
+  std::int64_t count = 0;
+  bool all_skippable = true;
+  for (const Checked& source : sources) {
+    for (const LocatedFault& each : source.faults) {
+      ++count;
+      all_skippable = all_skippable && each.fault.kind != FaultKind::kFile;
+    }
+  }
+  if (count == 0) {
     std::printf("no faults\n");
     return kExitDone;
   }
-  const bool all_skippable = std::ranges::none_of(
-      faults, [](const DataFault& fault) { return fault.kind == FaultKind::kFile; });
-  std::printf("%s: correct %s\n", Counted(std::ssize(faults), "fault").c_str(),
+  std::printf("%s: correct %s\n", Counted(count, "fault").c_str(),
               all_skippable ? "these rows and files, take the rows out of the list, or train "
                               "without them: data.on_error = \"skip\""
                             : "the files first; no row of a list that cannot be read is trained");
   return kExitFailed;
 }
 
-int CheckOneFile(const std::string& file, FileDepth depth) {
+int CheckOneSource(const std::string& name, FileDepth depth) {
   const SampleFormat plain = PlainFormat();
-  const Checked checked = CheckList(file, plain, depth);
+  const Checked checked = CheckSource(name, plain, depth);
   PrintFaults(checked);
   PrintSummary(checked, plain);
-  return ExitCodeOf(checked.faults);
+  return ExitCodeOf({checked});
 }
 
 int CheckConfig(const ConfigArguments& arguments, FileDepth depth) {
   const Config config = LoadConfig(arguments.path, arguments.overrides).config;
-  if (config.data.train.empty()) {
+  if (!config.data.has_train()) {
     std::printf("%s: synthetic modules read no data\n", arguments.path.c_str());
     return kExitDone;
   }
   const SampleFormat format = FormatOf(config);
-  std::vector<Checked> lists;
-  std::vector<DataFault> faults;
-  for (const std::string& file : {config.data.train, config.data.held_out}) {
-    if (file.empty()) continue;
-    const Checked& list = lists.emplace_back(CheckList(file, format, depth));
-    PrintFaults(list);
-    std::ranges::copy(list.faults, std::back_inserter(faults));
+  std::vector<std::string> names = config.data.train_paths();
+  const std::size_t num_train = names.size();
+  if (!config.data.held_out.empty()) names.push_back(config.data.held_out);
+  std::vector<Checked> sources;
+  RowSums train;
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    sources.push_back(CheckSource(names[i], format, depth));
+    PrintFaults(sources.back());
+    if (i < num_train) train += sources.back().sums;
   }
-  for (const Checked& list : lists) {
-    PrintSummary(list, format);
-    PrintFit(list.counted, format);
-    if (&list == &lists.front()) PrintEpochs(config, list);
+  for (std::size_t i = 0; i < sources.size(); ++i) {
+    PrintSummary(sources[i], format);
+    PrintFit(sources[i].sums, format);
+    if (i + 1 == num_train) PrintEpochs(config, train);
   }
-  return ExitCodeOf(faults);
+  return ExitCodeOf(sources);
 }
 
 void AddDataCheck(CLI::App& data, Command& command) {
@@ -169,7 +201,7 @@ void AddDataCheck(CLI::App& data, Command& command) {
   auto arguments = std::make_shared<DataCheckArguments>();
   check
       ->add_option("FILE", arguments->config.path,
-                   "a list (*.json, *.jsonl), or a configuration (*.toml)")
+                   "a list (*.json, *.jsonl), shards (*.tar, also as a quoted pattern), or a configuration (*.toml)")
       ->required();
   check
       ->add_option("--set", arguments->config.overrides,
@@ -182,7 +214,7 @@ void AddDataCheck(CLI::App& data, Command& command) {
     const FileDepth depth = arguments->quick ? FileDepth::kHeader : FileDepth::kDecode;
     const std::string& path = arguments->config.path;
     const bool is_config = std::filesystem::path(path).extension() == ".toml";
-    return is_config ? CheckConfig(arguments->config, depth) : CheckOneFile(path, depth);
+    return is_config ? CheckConfig(arguments->config, depth) : CheckOneSource(path, depth);
   });
 }
 

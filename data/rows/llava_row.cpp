@@ -1,11 +1,11 @@
-#include "data/llava_row.hpp"
+#include "data/rows/llava_row.hpp"
 
 #include <algorithm>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 
-#include "data/llava.hpp"
+#include "data/rows/llava.hpp"
 
 namespace troupe {
 namespace {

@@ -2,13 +2,16 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
+#include <memory>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "configs/config.hpp"
-#include "data/data_error.hpp"
+#include "data/rows/data_error.hpp"
+#include "data/rows/item_file.hpp"
 
 namespace troupe {
 
@@ -27,16 +30,30 @@ struct Turn {
   bool open = false;    ///< an answer that the model has yet to write; only the last turn
 };
 
+/// The list or the shard that rows come from.
+struct RowOrigin {
+  std::string file;
+  std::string folder = {};  ///< of the files that rows name; "": that of `file`
+
+  /// Returns the path at which a file that a row names can be opened.
+  std::string PathOf(const std::string& name) const;
+};
+
+/// The files of a row that lie in its shard, by name.
+using RowMembers = std::map<std::string, ItemFile, std::less<>>;
+
 /// One sample as the file holds it.
 struct LlavaRow {
   std::int64_t index = 0;  ///< place in the file, from 0
   std::string id;          ///< may be empty
-  /// By field, in the order of its placeholders: paths relative to the list's folder.
+  /// By field, in the order of its placeholders: paths relative to the list's folder, or members.
   std::vector<std::vector<std::string>> files;
   std::vector<Turn> turns;
-  bool usable = true;     ///< false: the row has a fault and holds nothing
   std::int64_t line = 0;  ///< in a file with one row a line, from 1; else 0
+  std::shared_ptr<const RowMembers> members = nullptr;  ///< null: its files lie on disk
 
+  /// Returns a file that the row names.
+  ItemFile ItemOf(const RowOrigin& origin, const std::string& name) const;
   DataFault Fault(FaultKind kind, const std::string& reason) const {
     return {kind, index, id, reason, line};
   }

@@ -1,0 +1,223 @@
+#include "data/row_set.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <exception>
+#include <filesystem>
+#include <stdexcept>
+#include <thread>
+
+#include "files/sha256.hpp"
+#include "files/usable_cores.hpp"
+
+namespace troupe {
+namespace {
+
+/// Part of every key: another version reads other samples from the same bytes.
+constexpr const char* kIndexVersion = "1";
+constexpr std::size_t kKeyDigits = 32;
+constexpr std::size_t kSetDigits = 16;
+/// More small files have their indexes in the cache, which takes no descriptor of each.
+constexpr std::size_t kMostInMemory = 64;
+constexpr std::size_t kMostOpen = 64;
+
+/// Names the index of a file. The inode stands for the contents, so that links to one file share it. A list's
+/// items lie in its folder, which therefore counts, too.
+std::string KeyOf(const Shard& shard, const std::string& format_key) {
+  const RowFormat& format = FormatOfFile(shard.path);
+  std::string text = std::string(kIndexVersion) + " " + std::to_string(shard.inode) + " " +
+                     std::to_string(shard.size) + " " + std::to_string(shard.modified_ns) + " " +
+                     format_key;
+  if (!format.holds_items()) {
+    text += " " + std::filesystem::absolute(shard.path).parent_path().string();
+  }
+  return Sha256Of(text + std::filesystem::path(shard.path).extension().string())
+      .substr(0, kKeyDigits);
+}
+
+/// Thrown by the building of an index of a file of which not all rows can be found.
+struct NotWhole {};
+
+}  // namespace
+
+RowSet::RowSet(const std::vector<std::string>& sources, std::shared_ptr<const SampleFormat> format,
+               const SetTerms& terms, const ReportFault& report)
+    : format_(std::move(format)) {
+  LookAtFiles(sources, terms);
+  const std::map<std::string, Indexed> indexed = IndexAll(terms);
+  std::string names;
+  for (File& file : files_) {
+    const Indexed& known = indexed.at(file.key);
+    file.first_row = sums_.rows;
+    file.num_rows = known.sums.rows;
+    file.index = known.index;
+    for (const DataFault& fault : known.faults) report(fault, file.shard.path, sums_.rows);
+    sums_ += known.sums;
+    names += std::filesystem::path(file.shard.path).filename().string() + " " + known.digest + "\n";
+  }
+  digest_ = Sha256Of(names).substr(0, kSetDigits);
+  std::size_t first = 0;
+  std::int64_t begin = 0;
+  for (const std::size_t end : source_ends_) {
+    std::int64_t rows = begin;
+    for (; first < end; ++first) rows += files_[first].num_rows;
+    sources_.push_back({begin, rows});
+    begin = rows;
+  }
+}
+
+void RowSet::LookAtFiles(const std::vector<std::string>& sources, const SetTerms& terms) {
+  std::int64_t bytes = 0;
+  for (const std::string& source : sources) {
+    try {
+      for (const std::string& path : ExpandPaths(source)) {
+        const Shard& shard = files_.emplace_back().shard = LookAt(path);
+        files_.back().key = KeyOf(shard, terms.format_key);
+        bytes += shard.size;
+      }
+    } catch (const std::runtime_error& error) {
+      throw DataError(source + ": " + error.what());
+    }
+    source_ends_.push_back(files_.size());
+  }
+  if (bytes < terms.small_bytes && files_.size() <= kMostInMemory) return;
+  try {
+    cache_ = std::make_shared<const IndexCache>(terms.cache, terms.cache_bytes);
+  } catch (const std::runtime_error& error) {
+    throw DataError(std::string("data.cache: ") + error.what());
+  }
+}
+
+RowSet::Indexed RowSet::IndexFile(const File& file, const SetTerms& terms, int threads,
+                                  const std::function<void(std::int64_t)>& measured) const {
+  Indexed indexed;
+  bool built = false;
+  const auto build = [&](RowIndex& index) {
+    built = true;
+    const MeasuredFile result =
+        MeasureFile({file.shard.path}, *format_, {terms.depth, threads, measured}, index,
+                    [&](const DataFault& fault) { indexed.faults.push_back(fault); });
+    if (!result.whole) throw NotWhole();
+  };
+  try {
+    std::shared_ptr<const RowIndex> index;
+    if (cache_ == nullptr) {
+      const auto own = std::make_shared<RowIndex>(format_->fields.size());
+      build(*own);
+      indexed.index = index = own;
+    } else {
+      // The faults of a list may be those of other files, which may have been repaired.
+      const auto is_final = [&](const RowIndex& found) {
+        return found.sums().bad == 0 || FormatOfFile(file.shard.path).holds_items();
+      };
+      index = cache_->Get(file.key, format_->fields.size(), build, is_final);
+      if (!built && index->sums().bad > 0) {
+        indexed.faults = FaultsOf(file, *index, terms.depth);
+      }
+    }
+    indexed.sums = index->sums();
+    indexed.digest = index->digest();
+  } catch (const NotWhole&) {  // its last fault says so
+  }
+  return indexed;
+}
+
+std::map<std::string, RowSet::Indexed> RowSet::IndexAll(const SetTerms& terms) const {
+  std::map<std::string, Indexed> all;  // links to one file have one index
+  std::vector<std::pair<const File*, Indexed*>> files;
+  for (const File& file : files_) {
+    const auto [entry, is_new] = all.try_emplace(file.key);
+    if (is_new) files.emplace_back(&file, &entry->second);
+  }
+  const int cores = UsableCores();
+  const auto count = static_cast<int>(files.size());
+  const int each = std::max(1, cores / std::max(1, count));
+  std::mutex mutex;  // guards `progress` and `failure`
+  IndexProgress progress{.files = count};
+  std::exception_ptr failure;
+  std::atomic<std::size_t> next = 0;
+  const auto tell = [&](std::int64_t rows, std::int64_t done) {
+    const std::lock_guard lock(mutex);
+    progress.rows += rows;
+    progress.files_done += done;
+    if (terms.progress) terms.progress(progress);
+  };
+  const auto take_files = [&] {
+    for (std::size_t i = next++; i < files.size(); i = next++) {
+      try {
+        *files[i].second =
+            IndexFile(*files[i].first, terms, each, [&](std::int64_t rows) { tell(rows, 0); });
+        tell(0, 1);
+      } catch (...) {
+        const std::lock_guard lock(mutex);
+        if (!failure) failure = std::current_exception();
+        next = files.size();
+      }
+    }
+  };
+  std::vector<std::jthread> threads;
+  for (int i = 1; i < std::min(cores, count); ++i) threads.emplace_back(take_files);
+  take_files();
+  threads.clear();
+  if (failure) std::rethrow_exception(failure);
+  return all;
+}
+
+std::vector<DataFault> RowSet::FaultsOf(const File& file, const RowIndex& index,
+                                        FileDepth depth) const {
+  std::vector<DataFault> faults;
+  const RowOrigin origin{file.shard.path};
+  for (std::int64_t row = 0; row < index.num_rows(); ++row) {
+    if (!index.Get(row).usable) AddFaultsOf(origin, *format_, depth, row, index, faults);
+  }
+  return faults;
+}
+
+std::vector<std::int64_t> RowSet::SizesOf(std::size_t source) const {
+  std::vector<std::int64_t> sizes;
+  const std::size_t begin = source == 0 ? 0 : source_ends_[source - 1];
+  for (std::size_t i = begin; i < source_ends_[source]; ++i) sizes.push_back(files_[i].num_rows);
+  return sizes;
+}
+
+const RowSet::File& RowSet::At(std::int64_t row) const {
+  if (row < 0 || row >= num_rows()) {
+    throw std::invalid_argument("rows: expected one in [0, " + std::to_string(num_rows()) +
+                                "), got " + std::to_string(row));
+  }
+  return *std::prev(std::ranges::upper_bound(files_, row, {}, &File::first_row));
+}
+
+std::shared_ptr<const RowFile> RowSet::Opened(const File& file) const {
+  const std::lock_guard lock(open_->mutex);
+  auto& latest = open_->latest;
+  const auto found =
+      std::ranges::find(latest, &file, &std::pair<const File*, std::shared_ptr<const RowFile>>::first);
+  if (found != latest.end()) {
+    latest.splice(latest.begin(), latest, found);
+    return latest.front().second;
+  }
+  std::shared_ptr<const RowIndex> index = file.index;
+  if (index == nullptr) {
+    // Another job may have had it removed.
+    index = cache_->Get(file.key, format_->fields.size(), [&](RowIndex& made) {
+      MeasureFile({file.shard.path}, *format_, {FileDepth::kHeader, UsableCores()}, made,
+                  [](const DataFault&) {});
+    });
+  }
+  latest.emplace_front(&file, std::make_shared<const RowFile>(RowOrigin{file.shard.path}, index));
+  if (latest.size() > kMostOpen) latest.pop_back();
+  return latest.front().second;
+}
+
+RowFacts RowSet::FactsOf(std::int64_t row) const {
+  const File& file = At(row);
+  return Opened(file)->index().Get(row - file.first_row);
+}
+
+StoredRow RowSet::Read(std::int64_t row) const {
+  const File& file = At(row);
+  return {{file.shard.path}, Opened(file)->Read(row - file.first_row, format_->fields)};
+}
+
+}  // namespace troupe

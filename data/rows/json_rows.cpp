@@ -1,0 +1,200 @@
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <nlohmann/json.hpp>
+#include <stdexcept>
+#include <utility>
+
+#include "data/rows/row_format.hpp"
+#include "files/text_file.hpp"
+
+namespace troupe {
+namespace {
+
+using nlohmann::json;
+
+/// A row is {"conversations": [{"from": ...}]}. A much deeper file is not a data set.
+constexpr int kMaxDepth = 16;
+
+constexpr const char* kTooDeep = "nested too deeply";
+
+/// Returns the parser's error text without the library's tag.
+std::string ParserText(const json::exception& error) {
+  const std::string text = error.what();
+  const std::size_t tag_end = text.find("] ");
+  return tag_end == std::string::npos ? text : text.substr(tag_end + 2);
+}
+
+std::ifstream OpenStream(const std::string& path) {
+  if (const std::string reason = WhyNotOpened(path); !reason.empty()) {
+    throw std::runtime_error(reason);
+  }
+  std::ifstream stream(path, std::ios::binary);
+  if (!stream) throw std::runtime_error(std::string("cannot be read: ") + std::strerror(errno));
+  return stream;
+}
+
+/// The bytes of a stream, counted.
+struct CountedBytes {
+  std::streambuf* buffer = nullptr;
+  std::int64_t count = 0;  ///< taken so far
+};
+
+/// An input iterator over them for the parser, which takes one byte at a time and none ahead.
+class ByteIterator {
+ public:
+  using iterator_category = std::input_iterator_tag;
+  using value_type = char;
+  using difference_type = std::ptrdiff_t;
+  using pointer = const char*;
+  using reference = char;
+
+  ByteIterator() = default;
+  explicit ByteIterator(CountedBytes& bytes) : bytes_(&bytes) {}
+  char operator*() const { return std::streambuf::traits_type::to_char_type(bytes_->buffer->sgetc()); }
+  ByteIterator& operator++() {
+    bytes_->buffer->sbumpc();
+    ++bytes_->count;
+    return *this;
+  }
+  bool operator==(const ByteIterator& other) const { return AtEnd() == other.AtEnd(); }
+
+ private:
+  bool AtEnd() const {
+    return bytes_ == nullptr || std::streambuf::traits_type::eq_int_type(
+                                    bytes_->buffer->sgetc(), std::streambuf::traits_type::eof());
+  }
+
+  CountedBytes* bytes_ = nullptr;
+};
+
+/// Finds where the rows of a list begin and end. A row that is no object has the bytes between its
+/// neighbours, commas included.
+class ListScanner : public nlohmann::json_sax<json> {
+ public:
+  ListScanner(const CountedBytes& bytes, const std::function<void(const RowSpan&)>& found)
+      : bytes_(bytes), found_(found) {}
+
+  bool null() override { return Value(); }
+  bool boolean(bool) override { return Value(); }
+  bool number_integer(number_integer_t) override { return Value(); }
+  bool number_unsigned(number_unsigned_t) override { return Value(); }
+  bool number_float(number_float_t, const string_t&) override { return Value(); }
+  bool string(string_t&) override { return Value(); }
+  bool binary(binary_t&) override { return Value(); }
+  bool key(string_t&) override { return true; }
+  bool start_object(std::size_t) override { return Start(/*list=*/false); }
+  bool start_array(std::size_t) override { return Start(/*list=*/true); }
+  bool end_object() override { return End(); }
+  bool end_array() override { return End(); }
+  bool parse_error(std::size_t, const std::string&, const json::exception& error) override {
+    throw std::runtime_error(ParserText(error));
+  }
+
+ private:
+  bool Start(bool list) {
+    if (depth_ == 0 && !list) RefuseWhole();
+    if (depth_ == 1) begin_ = bytes_.count - 1;
+    if (depth_ == 0) end_ = bytes_.count;
+    if (++depth_ > kMaxDepth) throw std::runtime_error(kTooDeep);
+    return true;
+  }
+  bool End() {
+    --depth_;
+    if (depth_ == 1) Found(begin_);
+    return true;
+  }
+  bool Value() {
+    if (depth_ == 0) RefuseWhole();
+    if (depth_ == 1) Found(end_);
+    return true;
+  }
+  void Found(std::int64_t begin) {
+    found_({begin, bytes_.count - begin, 0});
+    end_ = bytes_.count;
+  }
+  [[noreturn]] static void RefuseWhole() {
+    throw std::runtime_error(
+        "expected a list of rows, got something else; a file with one row a line is named "
+        "*.jsonl");
+  }
+
+  const CountedBytes& bytes_;
+  const std::function<void(const RowSpan&)>& found_;
+  int depth_ = 0;
+  std::int64_t begin_ = 0;  ///< of the row
+  std::int64_t end_ = 0;    ///< of the row before it
+};
+
+
+class JsonListFormat final : public RowFormat {
+ public:
+  void Scan(const std::string& path,
+            const std::function<void(const RowSpan&)>& found) const override {
+    std::ifstream stream = OpenStream(path);
+    CountedBytes bytes{stream.rdbuf()};
+    ListScanner scanner(bytes, found);
+    json::sax_parse(ByteIterator(bytes), ByteIterator(), &scanner);
+  }
+  void Read(const SharedBytes& bytes, const RowOrigin&, const std::vector<RowField>& fields,
+            LlavaRow& row) const override {
+    // The parser has accepted the list: what is no object has commas and white space around it.
+    const auto no_gap = [](std::uint8_t byte) {
+      return std::string_view(", \t\r\n").find(static_cast<char>(byte)) == std::string_view::npos;
+    };
+    const auto begin = std::find_if(bytes->begin(), bytes->end(), no_gap);
+    auto end = bytes->end();
+    while (end != begin && (!no_gap(end[-1]) || (end[-1] == ']' && *begin != '['))) --end;
+    try {
+      ReadRow(json::parse(begin, end), fields, row);
+    } catch (const json::exception& error) {
+      throw std::runtime_error(ParserText(error));
+    }
+  }
+};
+
+class JsonLinesFormat final : public RowFormat {
+ public:
+  void Scan(const std::string& path,
+            const std::function<void(const RowSpan&)>& found) const override {
+    std::ifstream stream = OpenStream(path);
+    RowSpan span;
+    for (std::string text; std::getline(stream, text); span.offset += span.size + 1) {
+      ++span.line;
+      span.size = std::ssize(text);
+      if (text.find_first_not_of(" \t\r") != std::string::npos) found(span);
+    }
+    if (stream.bad()) throw std::runtime_error("cannot be read to its end");
+  }
+  void Read(const SharedBytes& bytes, const RowOrigin&, const std::vector<RowField>& fields,
+            LlavaRow& row) const override {
+    const auto limit = [](int depth, json::parse_event_t /*event*/, json& /*value*/) {
+      if (depth > kMaxDepth) throw std::runtime_error(kTooDeep);
+      return true;
+    };
+    try {
+      ReadRow(json::parse(bytes->begin(), bytes->end(), limit), fields, row);
+    } catch (const json::parse_error& error) {
+      throw std::runtime_error("not valid JSON at byte " + std::to_string(error.byte) +
+                               " of its line");
+    } catch (const json::exception& error) {  // a number that is too large
+      throw std::runtime_error(ParserText(error));
+    }
+  }
+};
+
+}  // namespace
+
+const RowFormat& JsonList() {
+  static const JsonListFormat format;
+  return format;
+}
+
+const RowFormat& JsonLines() {
+  static const JsonLinesFormat format;
+  return format;
+}
+
+}  // namespace troupe

@@ -1,0 +1,75 @@
+#include "data/rows/row_file.hpp"
+
+#include <stdexcept>
+#include <utility>
+#include <zlib.h>
+
+namespace troupe {
+namespace {
+
+std::uint32_t SumOf(const std::vector<std::uint8_t>& bytes) {
+  return static_cast<std::uint32_t>(crc32_z(0, bytes.data(), bytes.size()));
+}
+
+std::shared_ptr<const ByteSource> Opened(const RowOrigin& origin) {
+  try {
+    return OpenFile(origin.file);
+  } catch (const std::runtime_error& error) {
+    throw FaultError(origin.file, {FaultKind::kFile, 0, "", error.what()});
+  }
+}
+
+}  // namespace
+
+RowFile::RowFile(RowOrigin origin, std::shared_ptr<const RowIndex> index)
+    : origin_(std::move(origin)),
+      format_(FormatOfFile(origin_.file)),
+      index_(std::move(index)),
+      bytes_(Opened(origin_)) {}
+
+SharedBytes RowFile::BytesOf(const LlavaRow& row, const RowSpan& span) const {
+  if (span.size > kMaxRowBytes) {
+    throw FaultError(origin_.file, row.Fault(FaultKind::kRow, "expected at most 1 GiB, got " +
+                                                                  std::to_string(span.size) +
+                                                                  " bytes"));
+  }
+  try {
+    std::vector<std::uint8_t> bytes(static_cast<std::size_t>(span.size));
+    bytes_->Read(static_cast<std::uint64_t>(span.offset), bytes.data(), bytes.size());
+    return std::make_shared<const std::vector<std::uint8_t>>(std::move(bytes));
+  } catch (const std::runtime_error& error) {
+    throw FaultError(origin_.file, row.Fault(FaultKind::kRow, error.what()));
+  }
+}
+
+void RowFile::Parse(const SharedBytes& bytes, const std::vector<RowField>& fields,
+                    LlavaRow& row) const {
+  try {
+    format_.Read(bytes, origin_, fields, row);
+  } catch (const std::runtime_error& error) {
+    throw FaultError(origin_.file, row.Fault(FaultKind::kRow, error.what()));
+  }
+}
+
+LlavaRow RowFile::Read(std::int64_t row, const std::vector<RowField>& fields) const {
+  const RowFacts facts = index_->Get(row);
+  LlavaRow read{.index = row, .id = {}, .files = {}, .turns = {}, .line = facts.span.line};
+  const SharedBytes bytes = BytesOf(read, facts.span);
+  if (SumOf(*bytes) != facts.sum) {
+    throw FaultError(origin_.file,
+                     read.Fault(FaultKind::kRow, "its bytes have changed since they were indexed"));
+  }
+  Parse(bytes, fields, read);
+  return read;
+}
+
+LlavaRow RowFile::ReadFirst(std::int64_t row, const std::vector<RowField>& fields,
+                            RowFacts& facts) const {
+  LlavaRow read{.index = row, .id = {}, .files = {}, .turns = {}, .line = facts.span.line};
+  const SharedBytes bytes = BytesOf(read, facts.span);
+  facts.sum = SumOf(*bytes);
+  Parse(bytes, fields, read);
+  return read;
+}
+
+}  // namespace troupe

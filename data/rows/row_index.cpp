@@ -1,0 +1,210 @@
+#include "data/rows/row_index.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <fcntl.h>
+#include <limits>
+#include <stdexcept>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "files/sha256.hpp"
+
+namespace troupe {
+namespace {
+
+constexpr std::int64_t kHeaderSize = 256;
+constexpr std::array<char, 8> kMagic = {'t', 'r', 'o', 'u', 'p', 'e', 'i', '1'};
+
+/// As it lies in the file.
+struct Header {
+  std::array<char, 8> magic = kMagic;
+  std::int64_t num_encoders = 0;
+  RowSums sums;
+  std::array<char, 64> digest = {};
+};
+static_assert(sizeof(Header) <= kHeaderSize);
+
+/// As it lies in the file, before the lengths.
+struct Record {
+  std::int64_t offset = 0;
+  std::uint32_t size = 0;
+  std::uint32_t line = 0;
+  std::uint32_t sum = 0;
+  std::uint32_t tokens = 0;
+  std::uint32_t labels = 0;
+  std::uint32_t flags = 0;
+};
+static_assert(sizeof(Record) == 32);
+
+constexpr std::uint32_t kUsable = 1;
+constexpr std::uint32_t kCut = 2;
+constexpr std::size_t kBuffer = std::size_t{1} << 18;
+
+/// Numbers that do not fit are those of rows that are refused, or of lines of no use.
+std::uint32_t Narrow(std::int64_t value) {
+  constexpr std::int64_t kMost = std::numeric_limits<std::uint32_t>::max();
+  return static_cast<std::uint32_t>(std::clamp<std::int64_t>(value, 0, kMost));
+}
+
+[[noreturn]] void Fail(const std::string& what) {
+  throw std::runtime_error("index: " + what + ": " + std::strerror(errno));
+}
+
+}  // namespace
+
+RowSums& RowSums::operator+=(const RowSums& other) {
+  rows += other.rows;
+  bad += other.bad;
+  cut += other.cut;
+  without_files += other.without_files;
+  with_labels += other.with_labels;
+  tokens += other.tokens;
+  most_tokens = std::max(most_tokens, other.most_tokens);
+  return *this;
+}
+
+RowIndex::RowIndex(std::size_t num_encoders)
+    : RowIndex(memfd_create("troupe_rows", MFD_CLOEXEC), num_encoders) {}
+
+RowIndex::RowIndex(int file, std::size_t num_encoders) : file_(file), num_encoders_(num_encoders) {
+  if (file_ < 0) Fail("cannot be made");
+}
+
+RowIndex::RowIndex(const std::string& path, std::size_t num_encoders)
+    : file_(open(path.c_str(), O_RDONLY | O_CLOEXEC)), num_encoders_(num_encoders) {
+  if (file_ < 0) Fail("cannot open");
+  Header header;
+  struct stat status = {};
+  try {
+    Read(0, std::as_writable_bytes(std::span(&header, 1)));
+    if (fstat(file_, &status) != 0) Fail("cannot be read");
+    const std::int64_t size =
+        kHeaderSize + header.sums.rows * static_cast<std::int64_t>(record_size());
+    if (header.magic != kMagic || header.num_encoders != static_cast<std::int64_t>(num_encoders) ||
+        header.sums.rows < 0 || status.st_size != size) {
+      throw std::runtime_error("index: not a whole one");
+    }
+  } catch (...) {
+    close(file_);
+    throw;
+  }
+  sums_ = header.sums;
+  num_written_ = sums_.rows;
+  digest_.assign(header.digest.data(), header.digest.size());
+}
+
+RowIndex::~RowIndex() { close(file_); }
+
+void RowIndex::Append(const RowSpan& span) {
+  const Record record{.offset = span.offset, .size = Narrow(span.size), .line = Narrow(span.line)};
+  const std::size_t at = appended_.size();
+  appended_.resize(at + record_size());
+  std::memcpy(appended_.data() + at, &record, sizeof record);
+  ++sums_.rows;
+  if (appended_.size() >= kBuffer) Flush();
+}
+
+void RowIndex::Flush() {
+  Write(kHeaderSize + num_written_ * static_cast<std::int64_t>(record_size()), appended_);
+  num_written_ = sums_.rows;
+  appended_.clear();
+}
+
+void RowIndex::Set(std::int64_t row, const RowFacts& facts) {
+  std::vector<std::byte> bytes(record_size());
+  const Record record{facts.span.offset,
+                      Narrow(facts.span.size),
+                      Narrow(facts.span.line),
+                      facts.sum,
+                      Narrow(facts.tokens),
+                      Narrow(facts.labels),
+                      (facts.usable ? kUsable : 0) | (facts.cut ? kCut : 0)};
+  std::memcpy(bytes.data(), &record, sizeof record);
+  for (std::size_t i = 0; i < facts.lengths.size() && i < num_encoders_; ++i) {
+    const std::uint32_t length = Narrow(facts.lengths[i]);
+    std::memcpy(bytes.data() + sizeof record + i * sizeof length, &length, sizeof length);
+  }
+  Write(kHeaderSize + row * static_cast<std::int64_t>(record_size()), bytes);
+}
+
+RowFacts RowIndex::Get(std::int64_t row) const {
+  std::array<std::byte, 512> small;
+  std::vector<std::byte> large;
+  std::span<std::byte> bytes = small;
+  if (record_size() > small.size()) bytes = large = std::vector<std::byte>(record_size());
+  bytes = bytes.first(record_size());
+  Read(kHeaderSize + row * static_cast<std::int64_t>(record_size()), bytes);
+  Record record;
+  std::memcpy(&record, bytes.data(), sizeof record);
+  RowFacts facts{.span = {record.offset, record.size, record.line},
+                 .sum = record.sum,
+                 .tokens = record.tokens,
+                 .labels = record.labels,
+                 .usable = (record.flags & kUsable) != 0,
+                 .cut = (record.flags & kCut) != 0,
+                 .lengths = {}};
+  for (std::size_t i = 0; i < num_encoders_; ++i) {
+    std::uint32_t length = 0;
+    std::memcpy(&length, bytes.data() + sizeof record + i * sizeof length, sizeof length);
+    facts.lengths.push_back(length);
+  }
+  return facts;
+}
+
+void RowIndex::Finish(const RowSums& sums) {
+  Flush();
+  const std::int64_t rows = sums_.rows;
+  sums_ = sums;
+  sums_.rows = rows;
+  digest_ = DigestOfRecords();
+  Header header{.num_encoders = static_cast<std::int64_t>(num_encoders_), .sums = sums_};
+  std::ranges::copy(digest_, header.digest.begin());
+  std::array<std::byte, kHeaderSize> bytes = {};
+  std::memcpy(bytes.data(), &header, sizeof header);
+  Write(0, bytes);
+}
+
+std::string RowIndex::DigestOfRecords() const {
+  Sha256 digest;
+  const std::size_t at_once = kBuffer / record_size();
+  std::vector<std::byte> bytes(at_once * record_size());
+  for (std::int64_t row = 0; row < sums_.rows;) {
+    const std::size_t count =
+        std::min(at_once, static_cast<std::size_t>(sums_.rows - row));
+    const std::span<std::byte> records = std::span(bytes).first(count * record_size());
+    Read(kHeaderSize + row * static_cast<std::int64_t>(record_size()), records);
+    constexpr std::size_t kOfBytes = offsetof(Record, tokens);
+    for (std::size_t i = 0; i < count; ++i) {
+      digest.Update(records.subspan(i * record_size(), kOfBytes));
+    }
+    row += static_cast<std::int64_t>(count);
+  }
+  return digest.Hex();
+}
+
+void RowIndex::Write(std::int64_t offset, std::span<const std::byte> bytes) const {
+  while (!bytes.empty()) {
+    const ssize_t put = pwrite(file_, bytes.data(), bytes.size(), offset);
+    if (put < 0 && errno == EINTR) continue;
+    if (put < 0) Fail("cannot be written");
+    bytes = bytes.subspan(static_cast<std::size_t>(put));
+    offset += put;
+  }
+}
+
+void RowIndex::Read(std::int64_t offset, std::span<std::byte> bytes) const {
+  while (!bytes.empty()) {
+    const ssize_t got = pread(file_, bytes.data(), bytes.size(), offset);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) Fail("cannot be read");
+    if (got == 0) throw std::runtime_error("index: it is cut short");
+    bytes = bytes.subspan(static_cast<std::size_t>(got));
+    offset += got;
+  }
+}
+
+}  // namespace troupe

@@ -1,0 +1,86 @@
+// The index of a file of rows: where each row lies and what it becomes, so that a run reads a row without
+// those before it. It lies in a file, and memory holds none of it.
+//
+//   header   256 bytes: Sums and what they are of
+//   records  one per row: offset 8, size 4, line 4, CRC-32 4, tokens 4, labels 4, flags 4 bytes, then
+//            4 bytes per encoder, the total length of its items; little endian
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "data/rows/row_format.hpp"
+
+namespace troupe {
+
+/// What an index says of a row.
+struct RowFacts {
+  RowSpan span;
+  std::uint32_t sum = 0;     ///< CRC-32 of its bytes
+  std::int64_t tokens = 0;   ///< without the end that is cut; 0 for an unusable row
+  std::int64_t labels = 0;   ///< likewise
+  bool usable = false;       ///< false: it has a fault
+  bool cut = false;          ///< its end does not fit the context
+  std::vector<std::int64_t> lengths;  ///< by encoder: total length of its items
+};
+
+/// Sums over the rows of a file.
+struct RowSums {
+  std::int64_t rows = 0;
+  std::int64_t bad = 0;            ///< not usable
+  std::int64_t cut = 0;            ///< whose end does not fit the context
+  std::int64_t without_files = 0;  ///< usable rows
+  std::int64_t with_labels = 0;    ///< rows that have any
+  std::int64_t tokens = 0;
+  std::int64_t most_tokens = 0;  ///< of a usable row, before it is cut
+  RowSums& operator+=(const RowSums& other);
+};
+
+/// Thread-safe, but for its beginning and end.
+class RowIndex {
+ public:
+  /// An empty index in memory.
+  explicit RowIndex(std::size_t num_encoders);
+  /// An empty index in the open file `file`, which it closes.
+  RowIndex(int file, std::size_t num_encoders);
+  /// Opens one that was finished. Throws std::runtime_error if it is not whole or not of so many encoders.
+  RowIndex(const std::string& path, std::size_t num_encoders);
+  ~RowIndex();
+  RowIndex(const RowIndex&) = delete;
+  RowIndex& operator=(const RowIndex&) = delete;
+
+  /// Appends a row of which only the place is known.
+  void Append(const RowSpan& span);
+  /// Writes the rows that have been appended. Call it before Set or Get.
+  void Flush();
+  /// Writes all facts of a row.
+  void Set(std::int64_t row, const RowFacts& facts);
+  /// Writes the sums and the digest.
+  void Finish(const RowSums& sums);
+
+  /// Rows that have been appended.
+  std::int64_t num_rows() const { return sums_.rows; }
+  const RowSums& sums() const { return sums_; }
+  /// SHA-256 of what the records say of places and bytes: 64 digits. Not of tokens.
+  const std::string& digest() const { return digest_; }
+  RowFacts Get(std::int64_t row) const;
+
+ private:
+  std::size_t record_size() const { return 32 + 4 * num_encoders_; }
+  void Write(std::int64_t offset, std::span<const std::byte> bytes) const;
+  void Read(std::int64_t offset, std::span<std::byte> bytes) const;
+  std::string DigestOfRecords() const;
+
+  int file_ = -1;
+  std::size_t num_encoders_ = 0;
+  std::vector<std::byte> appended_;  ///< records that are not written yet
+  std::int64_t num_written_ = 0;
+  RowSums sums_;
+  std::string digest_;
+};
+
+}  // namespace troupe

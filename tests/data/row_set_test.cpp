@@ -1,0 +1,192 @@
+// Sets of many files, their indexes and the order of several sources.
+#include "data/row_set.hpp"
+
+#include <atomic>
+#include <filesystem>
+#include <fstream>
+#include <thread>
+
+#include <catch2/catch.hpp>
+
+#include "tests/data/scratch_folder.hpp"
+
+namespace troupe {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// `count` rows without images whose answers begin at number `first`.
+std::string Lines(int first, int count) {
+  std::string text;
+  for (int i = first; i < first + count; ++i) {
+    text += "{\"id\": \"r" + std::to_string(i) +
+            "\", \"conversations\": [{\"from\": \"human\", \"value\": \"?\"}, {\"from\": \"gpt\", "
+            "\"value\": \"" +
+            std::string(static_cast<std::size_t>(i % 7), 'x') + "\"}]}\n";
+  }
+  return text;
+}
+
+class SetFolder {
+ public:
+  SetFolder() {
+    terms.cache = folder / "cache";
+    terms.small_bytes = 0;  // every index lies in the cache
+    terms.format_key = "k";
+    for (int i = 0; i < 5; ++i) {
+      folder.Write("s" + std::to_string(i) + ".jsonl", Lines(100 * i, 10 + i));
+    }
+  }
+  std::string Pattern() const { return folder / "s{0..4}.jsonl"; }
+  RowSet Open(const std::string& source) {
+    faults.clear();
+    built = 0;
+    SetTerms counted = terms;
+    counted.progress = [&](const IndexProgress& progress) { built = progress.rows; };
+    return RowSet({source}, std::make_shared<const SampleFormat>(PlainFormat()), counted,
+                  [&](const DataFault& fault, const std::string& file, std::int64_t first_row) {
+                    faults.push_back(std::to_string(first_row) + " " +
+                                     FaultLine(fs::path(file).filename(), fault));
+                  });
+  }
+  std::size_t num_indexes() const {
+    const fs::directory_iterator files(terms.cache);
+    return static_cast<std::size_t>(std::distance(fs::begin(files), fs::end(files)));
+  }
+
+  ScratchFolder folder;
+  SetTerms terms;
+  std::vector<std::string> faults;
+  std::int64_t built = 0;  ///< rows that were measured
+};
+
+TEST_CASE("the rows of many files are numbered through and read one by one", "[data]") {
+  SetFolder set;
+  const RowSet rows = set.Open(set.Pattern());
+  CHECK(rows.num_rows() == 10 + 11 + 12 + 13 + 14);
+  CHECK(rows.SizesOf(0) == std::vector<std::int64_t>{10, 11, 12, 13, 14});
+  CHECK(rows.Read(0).row.id == "r0");
+  CHECK(rows.Read(9).row.id == "r9");
+  CHECK(rows.Read(10).row.id == "r100");
+  CHECK(rows.Read(59).row.id == "r413");
+  CHECK(rows.Read(59).origin.file == set.folder / "s4.jsonl");
+  CHECK(rows.Read(59).row.line == 14);
+  CHECK(rows.FactsOf(10 + 6).labels == 100 % 7 + 6 + 1 - 7 * ((100 % 7 + 6) / 7));
+  CHECK_THROWS_AS(rows.Read(60), std::invalid_argument);
+  CHECK_THROWS_AS(rows.FactsOf(-1), std::invalid_argument);
+}
+
+TEST_CASE("a file is indexed once, and again when it changes", "[data]") {
+  SetFolder set;
+  const std::string digest = set.Open(set.Pattern()).digest();
+  CHECK(set.built == 60);
+  CHECK(set.num_indexes() == 5);
+  CHECK(set.Open(set.Pattern()).digest() == digest);
+  CHECK(set.built == 0);
+  fs::create_hard_link(set.folder / "s2.jsonl", set.folder / "link.jsonl");
+  CHECK(set.Open(set.folder / "link.jsonl").num_rows() == 12);
+  CHECK(set.built == 0);  // links share an index
+  set.folder.Write("s2.jsonl", Lines(7, 3));
+  const RowSet changed = set.Open(set.Pattern());
+  CHECK(set.built == 3);
+  CHECK(changed.num_rows() == 60 - 12 + 3);
+  CHECK(changed.digest() != digest);
+  set.terms.format_key = "another tokenizer";
+  set.Open(set.Pattern());
+  CHECK(set.built == 51);
+}
+
+TEST_CASE("an index that is damaged or gone is made again, also in use", "[data]") {
+  SetFolder set;
+  const RowSet rows = set.Open(set.Pattern());
+  for (const auto& file : fs::directory_iterator(set.terms.cache)) {
+    fs::resize_file(file, fs::file_size(file) - 1);
+  }
+  CHECK(set.Open(set.Pattern()).num_rows() == 60);
+  CHECK(set.built == 60);
+  const RowSet unread = set.Open(set.Pattern());
+  fs::remove_all(set.terms.cache);
+  fs::create_directory(set.terms.cache);
+  CHECK(unread.Read(35).row.id == "r302");
+}
+
+TEST_CASE("the oldest indexes make room", "[data]") {
+  SetFolder set;
+  set.Open(set.Pattern());
+  set.terms.cache_bytes = 1;
+  set.folder.Write("s0.jsonl", Lines(0, 4));
+  CHECK(set.Open(set.Pattern()).num_rows() == 54);
+  CHECK(set.num_indexes() == 1);
+}
+
+TEST_CASE("jobs that need an index at the same time make it once", "[data]") {
+  SetFolder set;
+  std::atomic<std::int64_t> built = 0;
+  {
+    std::vector<std::jthread> jobs;
+    for (int i = 0; i < 8; ++i) {
+      jobs.emplace_back([&, terms = set.terms] () mutable {
+        std::int64_t last = 0;
+        terms.progress = [&](const IndexProgress& progress) {
+          built += progress.rows - last;
+          last = progress.rows;
+        };
+        const RowSet rows({set.Pattern()}, std::make_shared<const SampleFormat>(PlainFormat()),
+                          terms, [](const auto&...) {});
+        if (rows.num_rows() != 60) built += 1000;
+      });
+    }
+  }
+  CHECK(built == 60);
+  CHECK(set.num_indexes() == 5);
+}
+
+TEST_CASE("faults of several files are reported with their places, also from an index", "[data]") {
+  SetFolder set;
+  set.folder.Write("s1.jsonl", "{}\n" + Lines(0, 2));
+  set.folder.Write("s3.jsonl", Lines(0, 2) + "[\n");
+  for (int round = 0; round < 2; ++round) {
+    const RowSet rows = set.Open(set.Pattern());
+    CHECK(rows.sums().bad == 2);
+    REQUIRE(set.faults.size() == 2);
+    CHECK_THAT(set.faults[0], Catch::StartsWith("10 s1.jsonl:1: row 0: "));
+    CHECK_THAT(set.faults[1], Catch::StartsWith("25 s3.jsonl:3: row 2: "));
+  }
+}
+
+TEST_CASE("a row whose bytes have changed is refused", "[data]") {
+  SetFolder set;
+  const RowSet rows = set.Open(set.Pattern());
+  std::fstream file(set.folder / "s1.jsonl", std::ios::in | std::ios::out);
+  file.seekp(3);
+  file.put('X');
+  file.close();
+  CHECK_THROWS_WITH(rows.Read(10), set.folder / "s1.jsonl" +
+                                       ":1: row 0: its bytes have changed since they were indexed");
+  CHECK(rows.Read(11).row.id == "r101");
+}
+
+TEST_CASE("patterns stand for files", "[data]") {
+  const ScratchFolder folder;
+  for (const char* name : {"a1.tar", "a2.tar", "a10.tar", "b.tar"}) folder.Write(name, "");
+  const auto names = [&](const std::string& pattern) {
+    std::vector<std::string> found;
+    for (const std::string& path : ExpandPaths(folder / pattern)) {
+      found.push_back(fs::path(path).filename());
+    }
+    return found;
+  };
+  using Names = std::vector<std::string>;
+  CHECK(names("b.tar") == Names{"b.tar"});
+  CHECK(names("{08..11}.tar") == Names{"08.tar", "09.tar", "10.tar", "11.tar"});
+  CHECK(names("{b,a1}.{tar,x}") == Names{"b.tar", "b.x", "a1.tar", "a1.x"});
+  CHECK(names("a*.tar") == Names{"a1.tar", "a10.tar", "a2.tar"});
+  CHECK(names("{b,a?}.tar") == Names{"b.tar", "a1.tar", "a2.tar"});
+  CHECK(ExpandPaths("{0..999}/{000..999}.tar").size() == 1'000'000);
+  for (const char* bad : {"c*.tar", "{a", "{a,{b}}", "{9..1}", "{0..9999999}", "{0..999}{0..999}{0..9}"}) {
+    CHECK_THROWS_AS(names(bad), std::runtime_error);
+  }
+}
+
+}  // namespace
+}  // namespace troupe
