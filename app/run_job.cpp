@@ -33,6 +33,22 @@ bool AnySynthetic(const Config& config) {
 
 }  // namespace
 
+/// Prints a line a second of sets that take longer than that to index.
+static IndexPrinter IndexLines() {
+  using Clock = std::chrono::steady_clock;
+  return [begin = Clock::now(), next = Clock::now() + std::chrono::seconds(1)](
+             const std::string& files, const IndexProgress& progress) mutable {
+    const Clock::time_point now = Clock::now();
+    if (now < next) return;
+    next = now + std::chrono::seconds(1);
+    const double seconds = std::chrono::duration<double>(now - begin).count();
+    std::cerr << "indexing " + files + ": " + std::to_string(progress.files_done) + " of " +
+                     Counted(progress.files, "file") + ", " + Millions(progress.rows) + " rows, " +
+                     Fixed(seconds, 0) + " s\n"
+              << std::flush;
+  };
+}
+
 std::shared_ptr<InputSource> OpenInputs(const Config& config) {
   if (AnySynthetic(config)) return std::make_shared<SyntheticSource>(config);
   std::vector<std::string> missing;
@@ -42,7 +58,7 @@ std::shared_ptr<InputSource> OpenInputs(const Config& config) {
   if (!missing.empty()) throw DataError(std::move(missing));
   const FaultPolicy policy = {config.data.on_error == "skip", config.data.skip_limit};
   try {
-    return std::make_shared<RowSource>(config, FileDepth::kHeader, policy);
+    return std::make_shared<RowSource>(config, FileDepth::kHeader, policy, IndexLines());
   } catch (const DataError&) {
     throw;
   } catch (const std::runtime_error& e) {

@@ -65,6 +65,8 @@ class RowSet {
   /// Rows of each file of a source.
   std::vector<std::int64_t> SizesOf(std::size_t source) const;
   std::size_t num_files() const { return files_.size(); }
+  /// Folder of the indexes; "" if they are in memory.
+  std::string cache_folder() const { return cache_ == nullptr ? "" : cache_->folder(); }
   /// Digest of the names and rows of all files: 16 digits.
   const std::string& digest() const { return digest_; }
 

@@ -263,14 +263,20 @@ Inputs RowSource::LoadWhole(const Round& round) {
 
 std::vector<std::vector<StepShape>> RowSource::PlacedShapesOf(const Round& round) const {
   const UsedSet& set = SetOf(round);
-  const std::int64_t num_samples = config_.samples_per_microbatch() * round.microbatches;
   std::vector<std::vector<StepShape>> places;
-  for (std::int64_t k = 0; k < num_samples; ++k) {
+  for (const auto& rows : PlacedRowsOf(round)) {
     auto& shapes = places.emplace_back();
-    for (const std::int64_t row : RowsIn(round, k)) {
+    for (const std::int64_t row : rows) {
       if (row >= 0) shapes.push_back(ShapeOf(set, row));
     }
   }
+  return places;
+}
+
+std::vector<std::vector<std::int64_t>> RowSource::PlacedRowsOf(const Round& round) const {
+  const std::int64_t num_samples = config_.samples_per_microbatch() * round.microbatches;
+  std::vector<std::vector<std::int64_t>> places;
+  for (std::int64_t k = 0; k < num_samples; ++k) places.push_back(RowsIn(round, k));
   return places;
 }
 

@@ -72,6 +72,10 @@ class RowSource : public InputSource {
   /// for the reference of `troupe verify`. Sample numbers are k.
   Inputs LoadWhole(const Round& round);
 
+  /// Returns the rows of the samples of a round, by place: one each, or those of a pack; -1 for a sample
+  /// that only fills a place.
+  std::vector<std::vector<std::int64_t>> PlacedRowsOf(const Round& round) const;
+  const RowSet& rows(bool train) const { return (train ? train_ : held_out_).rows; }
   /// Returns the shape of each sample of the round, without padding, by place: one each, or those of a
   /// pack; none beyond the end of a list.
   std::vector<std::vector<StepShape>> PlacedShapesOf(const Round& round) const;

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "cli/commands.hpp"
+#include "cli/data/data.hpp"
 #include "configs/loader.hpp"
 #include "data/epochs.hpp"
 #include "data/measured_file.hpp"
@@ -192,6 +192,8 @@ int CheckConfig(const ConfigArguments& arguments, FileDepth depth) {
   return ExitCodeOf(sources);
 }
 
+}  // namespace
+
 void AddDataCheck(CLI::App& data, Command& command) {
   auto* check = data.add_subcommand(
       "check",
@@ -216,16 +218,6 @@ void AddDataCheck(CLI::App& data, Command& command) {
     const bool is_config = std::filesystem::path(path).extension() == ".toml";
     return is_config ? CheckConfig(arguments->config, depth) : CheckOneSource(path, depth);
   });
-}
-
-}  // namespace
-
-void AddData(CLI::App& app, Command& command) {
-  auto* data = app.add_subcommand("data",
-                                  "Check data sets.\n"
-                                  "Exit code: 0 done, 1 failed, 2 wrong arguments.");
-  data->require_subcommand(1);
-  AddDataCheck(*data, command);
 }
 
 }  // namespace troupe

@@ -39,6 +39,8 @@ struct DataFault {
   std::int64_t line = 0;  ///< in a file with one row a line, from 1; 0: unknown
 };
 
+/// Returns `FILE: row 3 (id "a7")`, with a known line `FILE:12: row 3 ...`.
+std::string RowName(const std::string& file, const DataFault& fault);
 /// Returns `FILE: row 3 (id "a7"): reason`, with a known line `FILE:12: row 3 ...`; one line.
 std::string FaultLine(const std::string& file, const DataFault& fault);
 

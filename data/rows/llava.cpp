@@ -9,9 +9,12 @@ namespace troupe {
 
 std::string FaultLine(const std::string& file, const DataFault& fault) {
   if (fault.kind == FaultKind::kFile) return file + ": " + fault.reason;
+  return RowName(file, fault) + ": " + Printable(fault.reason);
+}
+
+std::string RowName(const std::string& file, const DataFault& fault) {
   return file + (fault.line > 0 ? ":" + std::to_string(fault.line) : "") + ": row " +
-         std::to_string(fault.row) + (fault.id.empty() ? "" : " (id " + JsonText(fault.id) + ")") +
-         ": " + Printable(fault.reason);
+         std::to_string(fault.row) + (fault.id.empty() ? "" : " (id " + JsonText(fault.id) + ")");
 }
 
 std::string RowOrigin::PathOf(const std::string& name) const {
