@@ -18,8 +18,8 @@
 #include "app/job_parts.hpp"
 #include "app/preflight.hpp"
 #include "configs/paths.hpp"
-#include "data/rows/data_error.hpp"
 #include "data/row_source.hpp"
+#include "data/rows/data_error.hpp"
 #include "messages/system.hpp"
 #include "modules/synthetic/synthetic_program.hpp"
 

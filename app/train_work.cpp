@@ -160,8 +160,7 @@ class TrainWork : public Work {
     if (!first) return setup;
     LinkLatest(directory_->path());
     setup.plan = training_;
-    setup.rounds =
-        TrainingPlan(training_->config(), rows_ ? rows_->held_out_places() : 0, begin_);
+    setup.rounds = TrainingPlan(training_->config(), rows_ ? rows_->held_out_places() : 0, begin_);
     setup.checkpoints = CheckpointsOf();
     setup.run_directory = directory_->path();
     *saved_steps_ = saved_step_;

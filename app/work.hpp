@@ -76,7 +76,7 @@ class Work {
 
   const std::shared_ptr<InputSource> source_;
   const std::shared_ptr<RowSource> rows_;  ///< `source_`; null for synthetic modules
-  std::shared_ptr<const JobPlan> plan_;       ///< with the steps that run.epochs means
+  std::shared_ptr<const JobPlan> plan_;    ///< with the steps that run.epochs means
 
  private:
   const std::shared_ptr<const JobPlan> whole_;

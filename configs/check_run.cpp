@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <filesystem>
 
 #include "configs/checks.hpp"
 #include "configs/loader.hpp"
@@ -81,6 +82,21 @@ static void CheckEpochs(const Config& config, Report& report) {
                 "expected run.steps: modules of kind \"synthetic\" read no rows to count");
 }
 
+/// Reports a file of rows whose ending is that of a format which is not read, or not of the stated one.
+static void CheckEnding(const std::string& key, const std::string& path,
+                        const std::string& format_key, const std::string& format, Report& report) {
+  if (path.empty()) return;
+  const std::string ending = std::filesystem::path(path).extension();
+  const bool is_known =
+      ending.empty() || ending == ".json" || ending == ".jsonl" || ending == ".tar";
+  report.Expect(is_known, {key}, "expected a *.json, *.jsonl or *.tar, got " + Quoted(path));
+  if (!is_known || format == "auto") return;
+  const bool is_tar = ending == ".tar";
+  report.Expect(is_tar == (format == "webdataset"), {format_key, key},
+                "expected " + Quoted(is_tar ? "webdataset" : "llava") + " for " + Quoted(path) +
+                    ", got " + Quoted(format));
+}
+
 static void CheckData(const Config& config, Report& report) {
   report.Expect(
       !config.data.packing || config.data.group_by == GroupBy::kNone,
@@ -98,6 +114,12 @@ static void CheckData(const Config& config, Report& report) {
                 "missing; module " + Quoted(real->name) + " needs a file of training samples");
   report.Expect(data.train.empty() || data.sources.empty(), {"data.train", "data.sources"},
                 "expected one of data.train and [[data.sources]], got both");
+  CheckEnding("data.train", data.train, "data.format", data.format, report);
+  CheckEnding("data.held_out", data.held_out, "data.format", data.format, report);
+  for (std::size_t i = 0; i < data.sources.size(); ++i) {
+    const DataSource& source = data.sources[i];
+    CheckEnding(SourceKey(i, "path"), source.path, SourceKey(i, "format"), source.format, report);
+  }
   report.Expect(data.sources.size() < 2 || data.group_by == GroupBy::kNone,
                 {"data.group_by", "data.sources"},
                 "expected \"none\" with several sources, since groups are made of one");

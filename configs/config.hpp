@@ -328,16 +328,17 @@ enum class DataOrder {
 
 /// A part of the training samples.
 struct DataSource {
-  std::string path;                     ///< from the working directory; may stand for many files
-  std::optional<double> weight = {};    ///< of samples; unset: its number of rows
+  std::string path;                   ///< from the working directory; may stand for many files
+  std::string format = "auto";        ///< as DataConfig::format
+  std::optional<double> weight = {};  ///< of samples; unset: its number of rows
   friend bool operator==(const DataSource&, const DataSource&) = default;
 };
 
 struct DataConfig {
   std::string format = "auto";
-  std::string train;                ///< path from the working directory
-  std::vector<DataSource> sources;  ///< in place of `train`
-  std::int64_t shuffle_shards = 8;  ///< neighbouring files of a source whose rows are mixed
+  std::string train;                      ///< path from the working directory
+  std::vector<DataSource> sources;        ///< in place of `train`
+  std::int64_t shuffle_shards = 8;        ///< neighbouring files of a source whose rows are mixed
   std::string cache = "~/.cache/troupe";  ///< folder of indexes
   std::int64_t cache_gib = 20;
   std::string held_out;             ///< empty: no evaluation

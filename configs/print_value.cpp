@@ -92,10 +92,11 @@ std::string PrintDefault(const KeySpec& key) {
   ModuleConfig module;
   EdgeConfig edge;
   ClusterNode node;
+  DataSource source;
   for (const ModuleKind* kind : Kinds()) {
     if (key.kinds == Only(*kind)) module.model = kind->make();
   }
-  const Target target{&config, &module, &edge, &node};
+  const Target target{&config, &module, &edge, &node, nullptr, &source};
   FindTable(key.table)->create(target);
   return PrintValue(key, target);
 }

@@ -91,7 +91,8 @@ std::span<const TableSpec> Tables() {
       {"optimizer", "[optimizer]", "How parameters are updated."},
       {"data", "[data]", "The samples. Needed unless all modules are \"synthetic\"."},
       {"data.sources.*", "[[data.sources]]",
-       "Parts of the training samples, in place of `data.train` (docs/data.md). Files that extend each other "
+       "Parts of the training samples, in place of `data.train` (docs/data.md). Files that extend "
+       "each other "
        "replace the list as a whole; in `--explain` the first is `data.sources.0`."},
       {"trace", "[trace]", "What is recorded during the run."},
       {"checkpoint", "[checkpoint]", "What is kept of a run, to resume from."},

@@ -37,6 +37,7 @@ static Slot ImageFitSlot(const Target& target) {
 std::vector<KeySpec> RunKeys() {  // NOLINT(readability-function-size): a table
   using enum ValueType;
   using enum KeyRole;
+  const Words kRowFormats = {"auto", "llava", "webdataset"};
   std::vector<KeySpec> keys;
   Add(keys, {""},
       {{"schema", kInteger, Range{1, 1}, "Version of this format."},
@@ -135,17 +136,21 @@ std::vector<KeySpec> RunKeys() {  // NOLINT(readability-function-size): a table
         "With `shard` = \"data\": groups of replicas that each hold one full set of moments; "
         "divides dp*cp."}});
   Add(keys, {"data"},
-      {{"format", &DataConfig::format, Words{"auto", "llava", "webdataset"},
+      {{"format", &DataConfig::format, kRowFormats,
         "\"llava\": a list of rows like {id, image, conversations}, with the image files in its "
-        "folder: JSON, or *.jsonl with one row a line. \"webdataset\": a *.tar archive with the rows and "
+        "folder: JSON, or *.jsonl with one row a line. \"webdataset\": a *.tar archive with the "
+        "rows and "
         "their images (docs/data.md). \"auto\": by the ending of each file."},
        {"train", &DataConfig::train, kPath, kTuning,
-        "Training samples: one file, or many as \"shards/{000..999}.tar\" or \"part-*.jsonl\". This or "
+        "Training samples: one file, or many as \"shards/{000..999}.tar\" or \"part-*.jsonl\". "
+        "This or "
         "`[[data.sources]]` is needed unless all modules are \"synthetic\"."},
        {"shuffle_shards", &DataConfig::shuffle_shards, kCount, Unit{"files"},
-        "Each epoch draws an order of the files of a source, and mixes the rows of as many neighbours."},
+        "Each epoch draws an order of the files of a source, and mixes the rows of as many "
+        "neighbours."},
        {"cache", &DataConfig::cache, kExecution,
-        "Folder of the indexes of data sets of more than 32 MiB or 64 files; \"~\" is your home folder."},
+        "Folder of the indexes of data sets of more than 32 MiB or 64 files; \"~\" is your home "
+        "folder."},
        {"cache_gib", &DataConfig::cache_gib, Range{1, 1 << 20}, Unit{"GiB"}, kExecution,
         "With more in `cache`, the indexes that were not used for longest are removed."},
        {"held_out", &DataConfig::held_out, kPath, kTuning,
@@ -186,6 +191,8 @@ std::vector<KeySpec> RunKeys() {  // NOLINT(readability-function-size): a table
         "together."}});
   Add(keys, {"data.sources.*"},
       {{"path", &DataSource::path, kRequired, kPath, kTuning, "As `data.train`."},
+       {"format", &DataSource::format, kRowFormats, kExecution,
+        "As `data.format`, for these files."},
        {"weight", &DataSource::weight, kPositive, Otherwise{"its number of rows"},
         "Its share of the samples, of the sum of all weights. Every prefix of the order has it to "
         "within one sample."}});

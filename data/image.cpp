@@ -172,9 +172,8 @@ Image ReadImage(const ItemFile& file) {
 ImageFacts CheckImage(const ItemFile& file, bool decode) {
   return WithName(file, [&] {
     if (decode) return FactsOf(FileBytes(file).All(), ImagePart::kPixels);
-    return FromHeader(file, [](std::span<const std::uint8_t> bytes) {
-      return FactsOf(bytes, ImagePart::kSize);
-    });
+    return FromHeader(
+        file, [](std::span<const std::uint8_t> bytes) { return FactsOf(bytes, ImagePart::kSize); });
   });
 }
 

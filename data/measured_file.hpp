@@ -40,7 +40,7 @@ struct FileSurvey {
 /// How a file of rows is read the first time.
 struct MeasureTerms {
   FileDepth depth = FileDepth::kNone;
-  int threads = 1;                                         ///< that measure; headers take more
+  int threads = 1;                                       ///< that measure; headers take more
   std::function<void(std::int64_t rows)> measured = {};  ///< called as rows are done, by any thread
 };
 

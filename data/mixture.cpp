@@ -40,7 +40,8 @@ std::vector<std::int64_t> SharesOf(const std::vector<double>& weights) {
 Mixture::Mixture(const std::vector<double>& weights) {
   constexpr std::size_t kMostSources = 10'000;
   const auto is_weight = [](double weight) { return std::isfinite(weight) && weight > 0; };
-  if (weights.empty() || weights.size() > kMostSources || !std::ranges::all_of(weights, is_weight)) {
+  if (weights.empty() || weights.size() > kMostSources ||
+      !std::ranges::all_of(weights, is_weight)) {
     throw std::invalid_argument("mixture: expected up to 10000 positive weights");
   }
   shares_ = SharesOf(weights);

@@ -4,8 +4,8 @@
 #include <iterator>
 #include <stdexcept>
 
-#include "data/rows/llava.hpp"
 #include "data/prompt_table.hpp"
+#include "data/rows/llava.hpp"
 
 namespace troupe {
 namespace {

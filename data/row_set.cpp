@@ -191,8 +191,8 @@ const RowSet::File& RowSet::At(std::int64_t row) const {
 std::shared_ptr<const RowFile> RowSet::Opened(const File& file) const {
   const std::lock_guard lock(open_->mutex);
   auto& latest = open_->latest;
-  const auto found =
-      std::ranges::find(latest, &file, &std::pair<const File*, std::shared_ptr<const RowFile>>::first);
+  const auto found = std::ranges::find(
+      latest, &file, &std::pair<const File*, std::shared_ptr<const RowFile>>::first);
   if (found != latest.end()) {
     latest.splice(latest.begin(), latest, found);
     return latest.front().second;

@@ -203,8 +203,8 @@ const GroupedOrder& RowSource::GroupedBy(std::int64_t group) const {
   return *order;
 }
 
-std::shared_ptr<const Inputs> RowSource::Load(const std::string& module, int dp,
-                                                const Round& round, std::int64_t unit) {
+std::shared_ptr<const Inputs> RowSource::Load(const std::string& module, int dp, const Round& round,
+                                              std::int64_t unit) {
   const ModuleConfig* found = config_.Find(module);
   if (found == nullptr) throw std::invalid_argument(module + ": no such module");
   CheckIndex(module, "replica", dp, GridOf(config_, *found).layout().dp);
@@ -396,7 +396,7 @@ std::int64_t RowSource::RowOf(const Round& round, std::int64_t k) const {
 }
 
 RowSource::Samples RowSource::Build(const Round& round, std::int64_t first,
-                                        const std::vector<Interval>& numbers) const {
+                                    const std::vector<Interval>& numbers) const {
   const RowSet& rows = SetOf(round).rows;
   Samples samples;
   for (const Interval& interval : numbers) {
@@ -417,7 +417,7 @@ RowSource::Samples RowSource::Build(const Round& round, std::int64_t first,
 }
 
 RowSource::Samples RowSource::SamplesOf(const ModuleConfig& module, int dp, const Round& round,
-                                            std::int64_t unit) const {
+                                        std::int64_t unit) const {
   const bool windows = ColocatedEdge(config_, module) != nullptr;
   CheckIndex(module.name, windows ? "window" : "microbatch", unit,
              UnitLength(config_, module).In(round.microbatches).count);
@@ -436,7 +436,7 @@ void RowSource::AddEdge(const Samples& samples, std::size_t encoder, Inputs& inp
 }
 
 void RowSource::LoadItems(const Round& round, const Samples& samples, std::size_t encoder,
-                            Inputs& inputs) const {
+                          Inputs& inputs) const {
   const ItemFormat& format = format_->items[encoder];
   std::vector<ItemFile> files;
   std::vector<const StoredRow*> rows;  // of each file

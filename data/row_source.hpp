@@ -22,10 +22,10 @@
 #include "data/fault_tally.hpp"
 #include "data/grouped_order.hpp"
 #include "data/mixture.hpp"
-#include "data/row_set.hpp"
-#include "data/shard_order.hpp"
 #include "data/pack_order.hpp"
+#include "data/row_set.hpp"
 #include "data/sample.hpp"
+#include "data/shard_order.hpp"
 #include "kinds/work.hpp"
 #include "layout/route.hpp"
 #include "modules/batch_order.hpp"
@@ -154,7 +154,7 @@ class RowSource : public InputSource {
   UsedSet held_out_;
   std::unique_ptr<const Mixture> mixture_;
   std::vector<std::unique_ptr<const ShardOrder>> shard_orders_;  ///< by source
-  mutable std::mutex mutex_;  ///< of grouped_
+  mutable std::mutex mutex_;                                     ///< of grouped_
   /// With data.group_by, by size of the groups: a run has one.
   mutable std::map<std::int64_t, std::unique_ptr<const GroupedOrder>> grouped_;
   std::unique_ptr<const BatchOrder> order_;

@@ -13,9 +13,9 @@
 #include <vector>
 
 #include "configs/config.hpp"
-#include "data/rows/llava.hpp"
 #include "data/preprocessor.hpp"
 #include "data/prompt.hpp"
+#include "data/rows/llava.hpp"
 #include "data/tokenizer.hpp"
 
 namespace troupe {

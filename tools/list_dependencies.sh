@@ -21,7 +21,7 @@ Everything comes from Debian 12's packages (`tools/install_packages.sh`); nothin
 `tools/list_dependencies.sh` writes this page, a test compares it. Licences are those that Debian records for a
 package's main part. Troupe's own licence is [Apache-2.0](../LICENSE). The reasons are in
 [0004](decisions/0004-dependencies.md), [0010](decisions/0010-new-libraries.md),
-[0015](decisions/0015-sqlite.md) and [0041](decisions/0041-tokenizers-of-folders.md).
+[0015](decisions/0015-sqlite.md), [0041](decisions/0041-tokenizers-of-folders.md) and [0073](decisions/0073-rows-by-index.md).
 
 | package | version | licence | for |
 |---|---|---|---|

@@ -53,9 +53,8 @@ Checked CheckSource(const std::string& name, const SampleFormat& format, FileDep
   try {
     for (const std::string& path : ExpandPaths(name)) {
       RowIndex index(format.fields.size());
-      const MeasuredFile measured =
-          MeasureFile({path}, format, {depth, UsableCores()}, index,
-                      [&](const DataFault& fault) { add(path, fault); });
+      const MeasuredFile measured = MeasureFile({path}, format, {depth, UsableCores()}, index,
+                                                [&](const DataFault& fault) { add(path, fault); });
       ++checked.num_files;
       checked.sums += measured.sums;
       AddSurvey(measured.files, checked.files);
@@ -117,7 +116,7 @@ void PrintFit(const RowSums& sums, const SampleFormat& format) {
   PrintLine("tokens", "at most " + std::to_string(sums.most_tokens) + ", the context is " +
                           std::to_string(format.context) + "; " + Counted(sums.cut, "row") +
                           (sums.cut == 1 ? " is longer and loses its end"
-                                                : " are longer and lose their end"));
+                                         : " are longer and lose their end"));
 }
 
 /// Prints the epochs over the rows that can be trained on. Those of packs depend on the order of
@@ -203,7 +202,8 @@ void AddDataCheck(CLI::App& data, Command& command) {
   auto arguments = std::make_shared<DataCheckArguments>();
   check
       ->add_option("FILE", arguments->config.path,
-                   "a list (*.json, *.jsonl), shards (*.tar, also as a quoted pattern), or a configuration (*.toml)")
+                   "a list (*.json, *.jsonl), shards (*.tar, also as a quoted pattern), or a "
+                   "configuration (*.toml)")
       ->required();
   check
       ->add_option("--set", arguments->config.overrides,

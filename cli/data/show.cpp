@@ -32,7 +32,7 @@ std::string SizeText(const RowFacts& facts, const StoredRow& stored,
 void PrintTurns(const LlavaRow& row) {
   for (const Turn& turn : row.turns) {
     const char* const role = turn.answer ? "model" : turn.system ? "system" : "user";
-    std::printf("      %-6s %s\n", role, Printable(turn.text).c_str());
+    std::printf("      %-6s %s\n", role, JsonText(turn.text).c_str());
   }
 }
 
@@ -50,9 +50,9 @@ int ShowStep(const StepArguments& arguments) {
     for (const std::int64_t row : rows) {
       if (row < 0) continue;
       const StoredRow stored = source->rows(/*train=*/true).Read(row);
-      const std::string line =
-          RowName(stored.origin.file, stored.row.Fault(FaultKind::kRow, "")) + ": " +
-          SizeText(source->rows(/*train=*/true).FactsOf(row), stored, fields);
+      const std::string line = RowName(stored.origin.file, stored.row.Fault(FaultKind::kRow, "")) +
+                               ": " +
+                               SizeText(source->rows(/*train=*/true).FactsOf(row), stored, fields);
       std::printf("  %lld  %s\n", static_cast<long long>(place % each), line.c_str());
       if (arguments.text) PrintTurns(stored.row);
     }
@@ -64,10 +64,11 @@ int ShowStep(const StepArguments& arguments) {
 }  // namespace
 
 void AddDataShow(CLI::App& data, Command& command) {
-  auto* verb = data.add_subcommand(
-      "show",
-      "Print the samples of a step, by microbatch and place: where each comes from and how long it is.\n"
-      "Exit code: 0 done, 1 failed, 2 wrong arguments, configuration or data.");
+  auto* verb =
+      data.add_subcommand("show",
+                          "Print the samples of a step, by microbatch and place: where each comes "
+                          "from and how long it is.\n"
+                          "Exit code: 0 done, 1 failed, 2 wrong arguments, configuration or data.");
   auto arguments = std::make_shared<StepArguments>();
   AddConfigArguments(*verb, arguments->config);
   constexpr std::int64_t kMostSteps = 1'000'000'000;

@@ -25,8 +25,8 @@ void PrintDistribution(const std::string& name, std::vector<std::int64_t> values
   const auto at = [&](double share) {
     return values[static_cast<std::size_t>(share * static_cast<double>(values.size() - 1))];
   };
-  const double mean = std::accumulate(values.begin(), values.end(), 0.0) /
-                      static_cast<double>(values.size());
+  const double mean =
+      std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
   std::printf("  %s: %lld to %lld, mean %s, median %lld, 95%% at most %lld\n", name.c_str(),
               static_cast<long long>(values.front()), static_cast<long long>(values.back()),
               Number(mean).c_str(), static_cast<long long>(at(0.5)),
@@ -43,8 +43,9 @@ void PrintDistribution(const std::string& name, std::vector<std::int64_t> values
   const auto most = static_cast<double>(*std::ranges::max_element(counts));
   std::int64_t low = values.front();
   for (const std::int64_t count : counts) {
-    const std::string range = step == 1 ? std::to_string(low)
-                                        : std::to_string(low) + "-" + std::to_string(low + step - 1);
+    const std::string range = step == 1
+                                  ? std::to_string(low)
+                                  : std::to_string(low) + "-" + std::to_string(low + step - 1);
     const auto width = static_cast<std::size_t>(kWidth * static_cast<double>(count) / most + 0.5);
     std::printf("    %13s  %-50s  %s\n", range.c_str(), std::string(width, '#').c_str(),
                 PercentOf(count, std::ssize(values)).c_str());

@@ -11,8 +11,8 @@
 #include <sys/stat.h>
 #include <system_error>
 #include <tuple>
-#include <utility>
 #include <unistd.h>
+#include <utility>
 #include <vector>
 
 #include "files/file_error.hpp"
@@ -99,8 +99,7 @@ std::shared_ptr<const RowIndex> IndexCache::Find(const std::string& key,
 }
 
 std::shared_ptr<const RowIndex> IndexCache::Get(
-    const std::string& key, std::size_t num_encoders,
-    const std::function<void(RowIndex&)>& build,
+    const std::string& key, std::size_t num_encoders, const std::function<void(RowIndex&)>& build,
     const std::function<bool(const RowIndex&)>& is_final) const {
   auto index = Find(key, num_encoders);
   if (index != nullptr && (!is_final || is_final(*index))) return index;

@@ -20,8 +20,7 @@ class IndexCache {
   /// Returns the index of a key of letters and digits. If there is none that `is_final`, `build` fills it;
   /// what `build` throws leaves no index.
   std::shared_ptr<const RowIndex> Get(
-      const std::string& key, std::size_t num_encoders,
-      const std::function<void(RowIndex&)>& build,
+      const std::string& key, std::size_t num_encoders, const std::function<void(RowIndex&)>& build,
       const std::function<bool(const RowIndex&)>& is_final = {}) const;
 
   const std::string& folder() const { return folder_; }

@@ -53,7 +53,9 @@ class ByteIterator {
 
   ByteIterator() = default;
   explicit ByteIterator(CountedBytes& bytes) : bytes_(&bytes) {}
-  char operator*() const { return std::streambuf::traits_type::to_char_type(bytes_->buffer->sgetc()); }
+  char operator*() const {
+    return std::streambuf::traits_type::to_char_type(bytes_->buffer->sgetc());
+  }
   ByteIterator& operator++() {
     bytes_->buffer->sbumpc();
     ++bytes_->count;
@@ -127,7 +129,6 @@ class ListScanner : public nlohmann::json_sax<json> {
   std::int64_t begin_ = 0;  ///< of the row
   std::int64_t end_ = 0;    ///< of the row before it
 };
-
 
 class JsonListFormat final : public RowFormat {
  public:

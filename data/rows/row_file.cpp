@@ -29,9 +29,9 @@ RowFile::RowFile(RowOrigin origin, std::shared_ptr<const RowIndex> index)
 
 SharedBytes RowFile::BytesOf(const LlavaRow& row, const RowSpan& span) const {
   if (span.size > kMaxRowBytes) {
-    throw FaultError(origin_.file, row.Fault(FaultKind::kRow, "expected at most 1 GiB, got " +
-                                                                  std::to_string(span.size) +
-                                                                  " bytes"));
+    throw FaultError(origin_.file,
+                     row.Fault(FaultKind::kRow, "expected at most 1 GiB, got " +
+                                                    std::to_string(span.size) + " bytes"));
   }
   try {
     std::vector<std::uint8_t> bytes(static_cast<std::size_t>(span.size));

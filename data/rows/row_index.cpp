@@ -173,8 +173,7 @@ std::string RowIndex::DigestOfRecords() const {
   const std::size_t at_once = kBuffer / record_size();
   std::vector<std::byte> bytes(at_once * record_size());
   for (std::int64_t row = 0; row < sums_.rows;) {
-    const std::size_t count =
-        std::min(at_once, static_cast<std::size_t>(sums_.rows - row));
+    const std::size_t count = std::min(at_once, static_cast<std::size_t>(sums_.rows - row));
     const std::span<std::byte> records = std::span(bytes).first(count * record_size());
     Read(kHeaderSize + row * static_cast<std::int64_t>(record_size()), records);
     constexpr std::size_t kOfBytes = offsetof(Record, tokens);

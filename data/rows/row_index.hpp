@@ -20,11 +20,11 @@ namespace troupe {
 /// What an index says of a row.
 struct RowFacts {
   RowSpan span;
-  std::uint32_t sum = 0;     ///< CRC-32 of its bytes
-  std::int64_t tokens = 0;   ///< without the end that is cut; 0 for an unusable row
-  std::int64_t labels = 0;   ///< likewise
-  bool usable = false;       ///< false: it has a fault
-  bool cut = false;          ///< its end does not fit the context
+  std::uint32_t sum = 0;              ///< CRC-32 of its bytes
+  std::int64_t tokens = 0;            ///< without the end that is cut; 0 for an unusable row
+  std::int64_t labels = 0;            ///< likewise
+  bool usable = false;                ///< false: it has a fault
+  bool cut = false;                   ///< its end does not fit the context
   std::vector<std::int64_t> lengths;  ///< by encoder: total length of its items
 };
 

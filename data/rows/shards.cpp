@@ -8,8 +8,8 @@
 #include <stdexcept>
 #include <sys/stat.h>
 
-#include "files/text_file.hpp"
 #include "data/rows/llava_row.hpp"
+#include "files/text_file.hpp"
 
 namespace troupe {
 namespace {
@@ -110,8 +110,8 @@ Shard LookAt(const std::string& path) {
     throw std::runtime_error(std::string("cannot be read: ") + std::strerror(errno));
   }
   constexpr std::int64_t kNanoseconds = 1'000'000'000;
-  return {path, status.st_size,
-          status.st_mtim.tv_sec * kNanoseconds + status.st_mtim.tv_nsec, status.st_ino};
+  return {path, status.st_size, status.st_mtim.tv_sec * kNanoseconds + status.st_mtim.tv_nsec,
+          status.st_ino};
 }
 
 }  // namespace troupe

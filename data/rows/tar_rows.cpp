@@ -77,13 +77,17 @@ std::string_view LastOf(std::string_view ending) {
 /// Reads a row whose members stand one after the other in `bytes`.
 class MembersReader {
  public:
-  MembersReader(SharedBytes bytes, const RowOrigin& origin) : bytes_(std::move(bytes)) {
+  /// Sets `id` to the row's key as soon as it is known.
+  MembersReader(SharedBytes bytes, const RowOrigin& origin, std::string& id)
+      : bytes_(std::move(bytes)) {
     const Archive open = NewArchive();
     if (archive_read_open_memory(open.get(), bytes_->data(), bytes_->size()) != ARCHIVE_OK) {
       Fail(open.get(), "not a usable tar archive");
     }
     while (archive_entry* const entry = NextFile(open.get())) {
-      if (!key_.empty() && Split(PathOf(entry)).key != key_) break;  // the next row
+      const std::string path = PathOf(entry);
+      if (!key_.empty() && Split(path).key != key_) break;  // the next row
+      id = key_ = Split(path).key;
       Add(open.get(), entry, origin);
     }
   }
@@ -113,13 +117,11 @@ class MembersReader {
     throw std::runtime_error("expected members of its row, got " + JsonText(name));
   }
 
-  const std::string& key() const { return key_; }
   RowMembers&& members() && { return std::move(members_); }
 
  private:
   void Add(archive* open, archive_entry* entry, const RowOrigin& origin) {
     const std::string path = PathOf(entry);
-    if (key_.empty()) key_ = Split(path).key;
     const auto refuse = [&](const std::string& why) {
       throw std::runtime_error("member " + JsonText(path) + ": " + why);
     };
@@ -183,7 +185,8 @@ class MembersReader {
     const auto messages = row.find("messages");
     if (messages == row.end() || !messages->is_array()) return false;
     const auto names = [](const json& part) {
-      return part.is_object() && (part.contains("image") || part.contains("image_url") || part.contains("path"));
+      return part.is_object() &&
+             (part.contains("image") || part.contains("image_url") || part.contains("path"));
     };
     return std::ranges::any_of(*messages, [&](const json& turn) {
       const auto parts = turn.is_object() ? turn.find("content") : turn.end();
@@ -201,7 +204,7 @@ class MembersReader {
   std::string key_;
   std::map<std::string, std::string> texts_;  ///< by ending
   RowMembers members_;                        ///< by ending
-  std::vector<std::string> order_;            ///< endings of `members_` as they stand in the archive
+  std::vector<std::string> order_;  ///< endings of `members_` as they stand in the archive
 };
 
 class TarFormat final : public RowFormat {
@@ -232,10 +235,9 @@ class TarFormat final : public RowFormat {
     if (any) found({span.offset, size - span.offset, 0});
   }
 
-  void Read(const SharedBytes& bytes, const RowOrigin& origin,
-            const std::vector<RowField>& fields, LlavaRow& row) const override {
-    MembersReader reader(bytes, origin);
-    row.id = reader.key();
+  void Read(const SharedBytes& bytes, const RowOrigin& origin, const std::vector<RowField>& fields,
+            LlavaRow& row) const override {
+    MembersReader reader(bytes, origin, row.id);
     ReadRow(reader.Row(fields), fields, row);
     for (auto& files : row.files) {
       for (std::string& file : files) file = reader.EndingOf(file);

@@ -62,7 +62,8 @@ TEST_CASE("explain tells of keys that are not set, and of those that cannot be")
 }
 
 TEST_CASE("every key of the schema can be explained, set or not") {
-  const LoadedConfig loaded = LoadConfig("configs/shapes_2node.toml");
+  const LoadedConfig loaded = LoadConfig("configs/shapes_2node.toml",
+                                         {"data.train=''", "data.sources=[{ path = 'a.tar' }]"});
   for (const auto& key : Keys()) {
     std::string dotted = std::string(key.table);
     const auto replace = [&](const std::string& pattern, const std::string& name) {
@@ -71,6 +72,7 @@ TEST_CASE("every key of the schema can be explained, set or not") {
     replace("modules.*", "modules.vision");
     replace("edges.*.*", "edges.vision.language");
     replace("cluster.nodes.*", "cluster.nodes.n1");
+    replace("data.sources.*", "data.sources.0");
     dotted += (dotted.empty() ? "" : ".") + std::string(key.name);
     INFO(dotted);
     CHECK_NOTHROW(Explain(loaded, dotted));

@@ -34,12 +34,12 @@ TEST_CASE("faults of images are reported in the order of the rows, from several 
   for (const FileDepth depth : {FileDepth::kHeader, FileDepth::kDecode}) {
     std::vector<std::int64_t> rows;
     RowIndex index(plain.fields.size());
-    const MeasuredFile measured = MeasureFile(
-        {list}, plain, {.depth = depth, .threads = 4}, index, [&](const DataFault& fault) {
-          CHECK(fault.kind == FaultKind::kItem);
-          CHECK(fault.id == "r" + std::to_string(fault.row));
-          rows.push_back(fault.row);
-        });
+    const MeasuredFile measured = MeasureFile({list}, plain, {.depth = depth, .threads = 4}, index,
+                                              [&](const DataFault& fault) {
+                                                CHECK(fault.kind == FaultKind::kItem);
+                                                CHECK(fault.id == "r" + std::to_string(fault.row));
+                                                rows.push_back(fault.row);
+                                              });
     REQUIRE(rows.size() == 72);
     for (std::size_t i = 0; i < rows.size(); ++i) {
       CHECK(rows[i] == 7 * static_cast<std::int64_t>(i));
@@ -64,8 +64,8 @@ TEST_CASE("an image of a file of lines is named with its line", "[data]") {
   RowIndex index(1);
   MeasureFile({list}, PlainFormat(), {.depth = FileDepth::kHeader}, index,
               [&](const DataFault& fault) { lines.push_back(FaultLine(list, fault)); });
-  CHECK(lines == std::vector<std::string>{list + ":2: row 0 (id \"a\"): " +
-                                          (folder / "none.png") + ": no such file"});
+  CHECK(lines == std::vector<std::string>{list + ":2: row 0 (id \"a\"): " + (folder / "none.png") +
+                                          ": no such file"});
 }
 
 TEST_CASE("a skipped row is replaced by the next one that is used", "[data]") {

@@ -30,10 +30,15 @@ double WorstOf(const Mixture& mixture, const std::vector<double>& weights, std::
 }
 
 TEST_CASE("every prefix has the share of each source to within one sample", "[data]") {
-  const std::vector<std::vector<double>> weights = {
-      {1},           {0.7, 0.3},          {1, 1, 1},           {3, 2, 1},
-      {0.999, 0.001}, {0.5, 0.25, 0.25}, {5, 1, 1, 1, 1, 1, 1}, {0.49, 0.01, 0.5},
-      {0.245, 0.005, 0.25, 0.5}};
+  const std::vector<std::vector<double>> weights = {{1},
+                                                    {0.7, 0.3},
+                                                    {1, 1, 1},
+                                                    {3, 2, 1},
+                                                    {0.999, 0.001},
+                                                    {0.5, 0.25, 0.25},
+                                                    {5, 1, 1, 1, 1, 1, 1},
+                                                    {0.49, 0.01, 0.5},
+                                                    {0.245, 0.005, 0.25, 0.5}};
   for (const auto& each : weights) {
     const Mixture mixture(each);
     CAPTURE(each, mixture.shares());
@@ -47,7 +52,8 @@ TEST_CASE("so have random mixtures", "[data]") {
   for (int round = 0; round < 100; ++round) {
     std::vector<double> weights;
     const int count = 2 + static_cast<int>(random() % 12);
-    for (int i = 0; i < count; ++i) weights.push_back(0.01 * static_cast<double>(1 + random() % 100));
+    for (int i = 0; i < count; ++i)
+      weights.push_back(0.01 * static_cast<double>(1 + random() % 100));
     const Mixture mixture(weights);
     CAPTURE(weights);
     CHECK(WorstOf(mixture, weights, mixture.period() + 100) < 1.0);

@@ -32,7 +32,8 @@ class AudioPreprocessor final : public Preprocessor {
     std::copy(numbers.begin(), numbers.end(), output.begin());
   }
   std::optional<ImageFacts> Check(const ItemFile& file, bool decode) const override {
-    if (decode && NumbersOf(file.name).front() < 0) throw std::runtime_error(file.name + ": negative");
+    if (decode && NumbersOf(file.name).front() < 0)
+      throw std::runtime_error(file.name + ": negative");
     return std::nullopt;
   }
 
@@ -208,12 +209,12 @@ TEST_CASE("files of a field are checked by its preprocessor", "[data]") {
   const SampleFormat format = FormatOf(sounds.config());
   std::vector<std::string> lines;
   RowIndex index(format.fields.size());
-  const MeasuredFile counted = MeasureFile(
-      {list}, format, {.depth = FileDepth::kDecode, .threads = 2}, index,
-      [&](const DataFault& fault) {
-        CHECK(fault.kind == FaultKind::kItem);
-        lines.push_back(FaultLine(list, fault));
-      });
+  const MeasuredFile counted =
+      MeasureFile({list}, format, {.depth = FileDepth::kDecode, .threads = 2}, index,
+                  [&](const DataFault& fault) {
+                    CHECK(fault.kind == FaultKind::kItem);
+                    lines.push_back(FaultLine(list, fault));
+                  });
   CHECK(lines ==
         std::vector<std::string>{
             list + ": row 2 (id \"r2\"): " + (sounds.folder() / "2_1.txt") + ": no such file",

@@ -125,7 +125,7 @@ TEST_CASE("jobs that need an index at the same time make it once", "[data]") {
   {
     std::vector<std::jthread> jobs;
     for (int i = 0; i < 8; ++i) {
-      jobs.emplace_back([&, terms = set.terms] () mutable {
+      jobs.emplace_back([&, terms = set.terms]() mutable {
         std::int64_t last = 0;
         terms.progress = [&](const IndexProgress& progress) {
           built += progress.rows - last;
@@ -183,7 +183,8 @@ TEST_CASE("patterns stand for files", "[data]") {
   CHECK(names("a*.tar") == Names{"a1.tar", "a10.tar", "a2.tar"});
   CHECK(names("{b,a?}.tar") == Names{"b.tar", "a1.tar", "a2.tar"});
   CHECK(ExpandPaths("{0..999}/{000..999}.tar").size() == 1'000'000);
-  for (const char* bad : {"c*.tar", "{a", "{a,{b}}", "{9..1}", "{0..9999999}", "{0..999}{0..999}{0..9}"}) {
+  for (const char* bad :
+       {"c*.tar", "{a", "{a,{b}}", "{9..1}", "{0..9999999}", "{0..999}{0..999}{0..9}"}) {
     CHECK_THROWS_AS(names(bad), std::runtime_error);
   }
 }

@@ -111,14 +111,17 @@ TEST_CASE("an archive may lack its end, or have long names", "[data]") {
 
 TEST_CASE("rows that must not be read are refused, and the others are read", "[data]") {
   using Catch::Contains;
-  CHECK_THAT(FaultOf(TarWriter().Add("../a.jpg", "x").Add("../a.txt", "a")), Contains("without \"..\""));
+  CHECK_THAT(FaultOf(TarWriter().Add("../a.jpg", "x").Add("../a.txt", "a")),
+             Contains("without \"..\""));
   CHECK_THAT(FaultOf(TarWriter().Add("/a.jpg", "x").Add("/a.txt", "a")), Contains("relative path"));
-  CHECK_THAT(FaultOf(TarWriter().Add("a.jpg", "", '2').Add("a.txt", "a")), Contains("regular file"));
+  CHECK_THAT(FaultOf(TarWriter().Add("a.jpg", "", '2').Add("a.txt", "a")),
+             Contains("regular file"));
   CHECK_THAT(FaultOf(TarWriter().Add("a.jpg", "x")), Contains("*.json or *.txt"));
   CHECK_THAT(FaultOf(TarWriter().Add("a.txt", "x").Add("a.txt", "y")), Contains("twice"));
   CHECK_THAT(FaultOf(TarWriter().Add("a.jpg", "x").Add("a.json", "{")), Contains("json"));
-  CHECK_THAT(FaultOf(TarWriter().Add("a.jpg", "x").Add("a.json", R"({"image": "b.jpg", "caption": "c"})")),
-             Contains("members of its row"));
+  CHECK_THAT(
+      FaultOf(TarWriter().Add("a.jpg", "x").Add("a.json", R"({"image": "b.jpg", "caption": "c"})")),
+      Contains("members of its row"));
   const ScratchFolder folder;
   TarWriter tar;
   tar.Add("a.jpg", "x").Add("a.txt", "a").Add("../b.jpg", "x").Add("../b.txt", "a");
