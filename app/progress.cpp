@@ -73,6 +73,12 @@ std::string SinkText(const std::vector<SinkLoss>& sinks) {
   return " (" + Listed(sinks, ", ", text_of) + ")";
 }
 
+/// "load 1.02x (1.31x as drawn)  ": the load of the fullest replica over the mean one.
+std::string BalanceText(const std::optional<StepBalance>& balance) {
+  if (!balance) return "";
+  return Formatted("load %.2fx (%.2fx as drawn)  ", balance->placed, balance->drawn);
+}
+
 }  // namespace
 
 std::string FormatRate(double per_second) {
@@ -121,7 +127,7 @@ void Progress::ShowStep(const RoundResult& result, const StepMetrics& m) {
       Formatted("  gnorm %.3f  lr %.1e  ", result.gradient_norm, m.learning_rate) +
       FormatRate(m.tokens_per_second) + " tok/s  " + FormatRate(m.samples_per_second) +
       Formatted(" samples/s  %.3f s  bubble %2.0f%%  ", result.seconds, 100 * m.bubble) +
-      FormatMemory(m) + "  eta " + EtaOf(step);
+      BalanceText(m.balance) + FormatMemory(m) + "  eta " + EtaOf(step);
   if (!terminal_) {
     std::cout << line << '\n' << std::flush;
     return;

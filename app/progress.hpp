@@ -9,6 +9,7 @@
 
 #include "actors/job_course.hpp"
 #include "configs/config.hpp"
+#include "modules/batch_order.hpp"
 #include "modules/memory_meter.hpp"
 
 namespace troupe {
@@ -18,9 +19,10 @@ struct StepMetrics {
   double learning_rate = 0.0;
   double tokens_per_second = 0.0;
   double samples_per_second = 0.0;
-  double bubble = 0.0;            ///< share of the ranks' time in which they were idle
-  std::int64_t memory_bytes = 0;  ///< resident, of this process
-  std::optional<MemoryUse> gpu;   ///< backend "cuda": of the fullest GPU of this process
+  double bubble = 0.0;                 ///< share of the ranks' time in which they were idle
+  std::int64_t memory_bytes = 0;       ///< resident, of this process
+  std::optional<StepBalance> balance;  ///< with data.order = "balanced"
+  std::optional<MemoryUse> gpu;        ///< backend "cuda": of the fullest GPU of this process
 };
 
 /// Returns the numbers of a completed training round. `memory` is the meter of the backend.

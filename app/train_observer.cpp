@@ -93,7 +93,8 @@ void TrainObserver::OnRound(const RoundResult& result) {
 }
 
 void TrainObserver::OnStep(const RoundResult& result) {
-  const StepMetrics m = MetricsOf(result, config_, num_ranks_, *memory_);
+  StepMetrics m = MetricsOf(result, config_, num_ranks_, *memory_);
+  if (source_ != nullptr) m.balance = source_->BalanceOf(result.round);
   nlohmann::ordered_json line;
   line["kind"] = "step";
   line["step"] = result.round.step + 1;
@@ -108,6 +109,10 @@ void TrainObserver::OnStep(const RoundResult& result) {
   line["valid_tokens"] = result.loss.tokens;
   CountFaults(result, line);
   line["bubble"] = m.bubble;
+  if (m.balance) {
+    line["load_max_over_mean"] = m.balance->placed;
+    line["drawn_load_max_over_mean"] = m.balance->drawn;
+  }
   line["memory_bytes"] = m.memory_bytes;
   if (m.gpu) {
     line["gpu_in_use_bytes"] = m.gpu->in_use_bytes;

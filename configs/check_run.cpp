@@ -87,6 +87,7 @@ static void CheckEnding(const std::string& key, const std::string& path,
                         const std::string& format_key, const std::string& format, Report& report) {
   if (path.empty()) return;
   const std::string ending = std::filesystem::path(path).extension();
+  if (ending.find_first_of("}*?]") != std::string::npos) return;  // of a pattern
   const bool is_known =
       ending.empty() || ending == ".json" || ending == ".jsonl" || ending == ".tar";
   report.Expect(is_known, {key}, "expected a *.json, *.jsonl or *.tar, got " + Quoted(path));
@@ -120,6 +121,14 @@ static void CheckData(const Config& config, Report& report) {
     const DataSource& source = data.sources[i];
     CheckEnding(SourceKey(i, "path"), source.path, SourceKey(i, "format"), source.format, report);
   }
+  const auto weighted = std::ranges::count_if(
+      data.sources, [](const DataSource& source) { return source.weight.has_value(); });
+  report.Expect(weighted == 0 || weighted == std::ssize(data.sources), {"data.sources"},
+                "expected a weight of every source or of none, got " + std::to_string(weighted) +
+                    " of " + std::to_string(data.sources.size()));
+  constexpr std::size_t kMostSources = 10'000;
+  report.Expect(data.sources.size() <= kMostSources, {"data.sources"},
+                "expected at most 10000 sources, got " + std::to_string(data.sources.size()));
   report.Expect(data.sources.size() < 2 || data.group_by == GroupBy::kNone,
                 {"data.group_by", "data.sources"},
                 "expected \"none\" with several sources, since groups are made of one");

@@ -3,6 +3,7 @@
 #include "configs/schema.hpp"
 #include "files/file_error.hpp"
 #include "files/sha256.hpp"
+#include "layout/text.hpp"
 
 namespace troupe {
 
@@ -25,8 +26,6 @@ std::string DataDigests(const Config& config) {
     const std::string digest = DigestOf(path);
     if (!digest.empty()) lines += key + " (contents) = sha256 " + digest + "\n";
   };
-  add("data.train", data.train);
-  add("data.held_out", data.held_out);
   if (config.schedule.kind == ScheduleKind::kCsv) add("schedule.file", config.schedule.file);
   add("data.tokenizer", SentencePieceFile(data.tokenizer));
   return lines;
@@ -34,17 +33,25 @@ std::string DataDigests(const Config& config) {
 
 std::string FormatKey(const Config& config, std::int64_t context) {
   const DataConfig& data = config.data;
-  std::string text = data.prompt + " " + std::to_string(context) + " " + data.tokenizer + " " +
-                     DigestOf(SentencePieceFile(data.tokenizer));
-  if (const std::string folder = HuggingFaceFolder(data.tokenizer); !folder.empty()) {
-    for (const char* const name :
-         {"tokenizer.json", "tokenizer.model", "tokenizer_config.json", "chat_template.jinja",
-          "chat_template.json", "special_tokens_map.json"}) {
-      text += " " + DigestOf(folder + "/" + name);
+  const std::string model = SentencePieceFile(data.tokenizer);
+  const std::string folder = HuggingFaceFolder(data.tokenizer);
+  std::string text = data.prompt + " " + std::to_string(context) + " ";
+  if (!model.empty()) {
+    text += std::string(kSentencePiece) + DigestOf(model);
+  } else if (folder.empty()) {
+    text += data.tokenizer;
+  } else {
+    text += kHuggingFace;
+    for (const char* const name : {"tokenizer.json", "tokenizer.model", "tokenizer_config.json",
+                                   "chat_template.jinja", "chat_template.json"}) {
+      text += DigestOf(folder + "/" + name) + " ";
     }
   }
   for (const ResolvedTable& table : ResolvedTables(config)) {
     const bool is_input = table.spec->path == "modules.*.input";
+    const ModuleConfig* const module =
+        config.Find(Split(table.dotted, '.').at(table.dotted.starts_with("modules.") ? 1 : 0));
+    if (module == nullptr || !module->input) continue;  // it reads no items
     if (!is_input && table.spec->path != "modules.*") continue;
     for (const ResolvedKey& key : table.keys) {
       const bool of_kind = key.spec->kinds != kEveryKind || key.spec->name == "kind";

@@ -8,8 +8,8 @@
 
 namespace troupe {
 
-/// Returns the SHA-256 of the lists and the tokenizer that `config` names, one "key = value" a
-/// line: "data.train (contents) = sha256 9f86d081884c7d65". Does not open images. A file that
+/// Returns the SHA-256 of the schedule and the tokenizer that `config` names, one "key = value" a line:
+/// "data.tokenizer (contents) = sha256 9f86d081884c7d65". RowSource::RowsDigest has the rows. A file that
 /// cannot be read has no line: the code that opens it reports the error.
 std::string DataDigests(const Config& config);
 

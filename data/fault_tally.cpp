@@ -31,16 +31,17 @@ void FaultTally::Require() const {
   throw DataError(lines);
 }
 
-void FaultTally::RequireUsedRow(const std::string& set, const std::string& name,
+void FaultTally::RequireUsedRow(const std::string& set, const std::vector<std::string>& names,
                                 const std::vector<Interval>& sources) const {
   const auto bad = rows_.find(set);
   if (bad == rows_.end()) return;
-  for (const Interval& source : sources) {
+  for (std::size_t i = 0; i < sources.size(); ++i) {
+    const Interval& source = sources[i];
     const auto first = bad->second.lower_bound(source.begin);
     const auto end = bad->second.lower_bound(source.end);
     if (source.empty() || std::distance(first, end) < source.size()) continue;
     std::vector<std::string> lines = first_;
-    lines.push_back(name +
+    lines.push_back(names[i] +
                     ": expected a row without a fault, found none; `troupe data check` lists all");
     throw DataError(lines);
   }
@@ -52,7 +53,7 @@ std::vector<std::string> FaultTally::SkippedLines() const {
   for (const std::string& line : first_) lines.push_back(line + "; skipped");
   lines.push_back("data.on_error = \"skip\": " + std::to_string(num_rows()) +
                   (num_rows() == 1 ? " row is" : " rows are") +
-                  " skipped; in training the next row of the file takes its place");
+                  " skipped; in training the next row of its source takes its place");
   return lines;
 }
 

@@ -30,8 +30,8 @@ class FaultTally {
   /// could not be read to its end, or more rows than `skip_limit` have a fault.
   void Require() const;
 
-  /// Throws DataError, for `name`, if each row of one of the set's sources has a fault.
-  void RequireUsedRow(const std::string& set, const std::string& name,
+  /// Throws DataError if each row of one of the set's sources has a fault. `names`: of the sources.
+  void RequireUsedRow(const std::string& set, const std::vector<std::string>& names,
                       const std::vector<Interval>& sources) const;
 
   /// Returns the rows of `set` that have a fault.

@@ -84,10 +84,6 @@ void Measure(const RowFile& file, std::int64_t index, const SampleFormat& format
              RowFacts& facts, Block& block) {
   const LlavaRow row = file.ReadFirst(index, format.fields, facts);
   const Sample sample = BuildSample(file.origin(), row, format);
-  const auto empty = [](const std::vector<std::string>& files) { return files.empty(); };
-  if (std::all_of(row.files.begin(), row.files.end(), empty)) ++block.sums.without_files;
-  block.sums.most_tokens = std::max(block.sums.most_tokens, sample.num_uncut_tokens);
-  if (sample.cut()) ++block.sums.cut;
   if (depth != FileDepth::kNone &&
       !CheckItems(file.origin(), row, format, depth == FileDepth::kDecode, block)) {
     return;
@@ -97,6 +93,10 @@ void Measure(const RowFile& file, std::int64_t index, const SampleFormat& format
   facts.tokens = std::ssize(sample.tokens);
   facts.labels = sample.num_labels();
   facts.lengths = sample.lengths;
+  const auto empty = [](const std::vector<std::string>& files) { return files.empty(); };
+  if (std::all_of(row.files.begin(), row.files.end(), empty)) ++block.sums.without_files;
+  block.sums.most_tokens = std::max(block.sums.most_tokens, sample.num_uncut_tokens);
+  if (facts.cut) ++block.sums.cut;
   block.sums.tokens += facts.tokens;
   if (facts.labels > 0) ++block.sums.with_labels;
 }
@@ -158,6 +158,8 @@ MeasuredFile MeasureFile(const RowOrigin& origin, const SampleFormat& format,
   std::string failure;
   try {
     FormatOfFile(origin.file).Scan(origin.file, [&](const RowSpan& span) { index.Append(span); });
+  } catch (const IndexError&) {
+    throw;  // no fault of the file
   } catch (const std::runtime_error& error) {
     failure = error.what();
     measured.whole = false;

@@ -23,11 +23,11 @@ constexpr std::size_t kMostOpen = 64;
 
 /// Names the index of a file. The inode stands for the contents, so that links to one file share it. A list's
 /// items lie in its folder, which therefore counts, too.
-std::string KeyOf(const Shard& shard, const std::string& format_key) {
+std::string KeyOf(const Shard& shard, const SetTerms& terms) {
   const RowFormat& format = FormatOfFile(shard.path);
   std::string text = std::string(kIndexVersion) + " " + std::to_string(shard.inode) + " " +
                      std::to_string(shard.size) + " " + std::to_string(shard.modified_ns) + " " +
-                     format_key;
+                     std::to_string(static_cast<int>(terms.depth)) + " " + terms.format_key;
   if (!format.holds_items()) {
     text += " " + std::filesystem::absolute(shard.path).parent_path().string();
   }
@@ -42,20 +42,25 @@ struct NotWhole {};
 
 RowSet::RowSet(const std::vector<std::string>& sources, std::shared_ptr<const SampleFormat> format,
                const SetTerms& terms, const ReportFault& report)
-    : format_(std::move(format)) {
+    : depth_(terms.depth), format_(std::move(format)) {
   LookAtFiles(sources, terms);
   const std::map<std::string, Indexed> indexed = IndexAll(terms);
   std::string names;
+  std::string facts;
   for (File& file : files_) {
     const Indexed& known = indexed.at(file.key);
+    file.digest = known.digest;
     file.first_row = sums_.rows;
     file.num_rows = known.sums.rows;
     file.index = known.index;
     for (const DataFault& fault : known.faults) report(fault, file.shard.path, sums_.rows);
     sums_ += known.sums;
     names += std::filesystem::path(file.shard.path).filename().string() + " " + known.digest + "\n";
+    facts += known.facts_digest + "\n";
   }
+  for (const std::size_t end : source_ends_) names += std::to_string(end) + "\n";
   digest_ = Sha256Of(names).substr(0, kSetDigits);
+  facts_digest_ = Sha256Of(names + facts).substr(0, kSetDigits);
   std::size_t first = 0;
   std::int64_t begin = 0;
   for (const std::size_t end : source_ends_) {
@@ -72,7 +77,7 @@ void RowSet::LookAtFiles(const std::vector<std::string>& sources, const SetTerms
     try {
       for (const std::string& path : ExpandPaths(source)) {
         const Shard& shard = files_.emplace_back().shard = LookAt(path);
-        files_.back().key = KeyOf(shard, terms.format_key);
+        files_.back().key = KeyOf(shard, terms);
         bytes += shard.size;
       }
     } catch (const std::runtime_error& error) {
@@ -94,6 +99,7 @@ RowSet::Indexed RowSet::IndexFile(const File& file, const SetTerms& terms, int t
   bool built = false;
   const auto build = [&](RowIndex& index) {
     built = true;
+    indexed.faults.clear();
     const MeasuredFile result =
         MeasureFile({file.shard.path}, *format_, {terms.depth, threads, measured}, index,
                     [&](const DataFault& fault) { indexed.faults.push_back(fault); });
@@ -106,17 +112,22 @@ RowSet::Indexed RowSet::IndexFile(const File& file, const SetTerms& terms, int t
       build(*own);
       indexed.index = index = own;
     } else {
-      // The faults of a list may be those of other files, which may have been repaired.
+      // The faults of a list may be those of other files, which may have been repaired. Those of a shard may
+      // have been those of its disk.
       const auto is_final = [&](const RowIndex& found) {
-        return found.sums().bad == 0 || FormatOfFile(file.shard.path).holds_items();
+        if (found.sums().bad == 0) return true;
+        if (!FormatOfFile(file.shard.path).holds_items()) return false;
+        indexed.faults = FaultsOf(file, found);
+        return !indexed.faults.empty();
       };
       index = cache_->Get(file.key, format_->fields.size(), build, is_final);
-      if (!built && index->sums().bad > 0) {
-        indexed.faults = FaultsOf(file, *index, terms.depth);
+      if (!built && index->sums().bad > 0 && indexed.faults.empty()) {
+        indexed.faults = FaultsOf(file, *index);  // another job has just built it
       }
     }
     indexed.sums = index->sums();
     indexed.digest = index->digest();
+    indexed.facts_digest = index->facts_digest();
   } catch (const NotWhole&) {  // its last fault says so
   }
   return indexed;
@@ -163,12 +174,14 @@ std::map<std::string, RowSet::Indexed> RowSet::IndexAll(const SetTerms& terms) c
   return all;
 }
 
-std::vector<DataFault> RowSet::FaultsOf(const File& file, const RowIndex& index,
-                                        FileDepth depth) const {
+std::vector<DataFault> RowSet::FaultsOf(const File& file, const RowIndex& index) const {
   std::vector<DataFault> faults;
   const RowOrigin origin{file.shard.path};
   for (std::int64_t row = 0; row < index.num_rows(); ++row) {
-    if (!index.Get(row).usable) AddFaultsOf(origin, *format_, depth, row, index, faults);
+    if (index.Get(row).usable) continue;
+    const std::size_t before = faults.size();
+    AddFaultsOf(origin, *format_, depth_, row, index, faults);
+    if (faults.size() == before) return {};
   }
   return faults;
 }
@@ -199,11 +212,17 @@ std::shared_ptr<const RowFile> RowSet::Opened(const File& file) const {
   }
   std::shared_ptr<const RowIndex> index = file.index;
   if (index == nullptr) {
+    const auto changed = [&] {
+      return FaultError(file.shard.path,
+                        {FaultKind::kFile, 0, "", "it has changed since the job started"});
+    };
     // Another job may have had it removed.
     index = cache_->Get(file.key, format_->fields.size(), [&](RowIndex& made) {
-      MeasureFile({file.shard.path}, *format_, {FileDepth::kHeader, UsableCores()}, made,
-                  [](const DataFault&) {});
+      const MeasuredFile measured = MeasureFile(
+          {file.shard.path}, *format_, {depth_, UsableCores()}, made, [](const DataFault&) {});
+      if (!measured.whole || made.digest() != file.digest) throw changed();
     });
+    if (index->digest() != file.digest) throw changed();
   }
   latest.emplace_front(&file, std::make_shared<const RowFile>(RowOrigin{file.shard.path}, index));
   if (latest.size() > kMostOpen) latest.pop_back();

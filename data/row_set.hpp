@@ -24,7 +24,7 @@ namespace troupe {
 /// How far the first reading of a set has come.
 struct IndexProgress {
   std::int64_t files_done = 0;
-  std::int64_t files = 0;  ///< that have no index yet
+  std::int64_t files = 0;  ///< that differ; links to one count once
   std::int64_t rows = 0;
 };
 
@@ -48,7 +48,7 @@ struct StoredRow {
 using ReportFault =
     std::function<void(const DataFault&, const std::string& file, std::int64_t first_row)>;
 
-/// Thread-safe. Rows are numbered through over the files, in their order.
+/// Thread-safe. Rows are numbered consecutively across the files.
 class RowSet {
  public:
   /// Opens the files that each of `sources` stands for. Indexes those that have none, on all cores.
@@ -67,8 +67,10 @@ class RowSet {
   std::size_t num_files() const { return files_.size(); }
   /// Folder of the indexes; "" if they are in memory.
   std::string cache_folder() const { return cache_ == nullptr ? "" : cache_->folder(); }
-  /// Digest of the names and rows of all files: 16 digits.
+  /// Digest of the sources, the names of their files and the rows in them: 16 digits.
   const std::string& digest() const { return digest_; }
+  /// The same, with what is known of each row.
+  const std::string& facts_digest() const { return facts_digest_; }
 
   RowFacts FactsOf(std::int64_t row) const;
   /// Throws FaultError.
@@ -80,12 +82,14 @@ class RowSet {
     std::string key;  ///< of its index
     std::int64_t first_row = 0;
     std::int64_t num_rows = 0;
+    std::string digest = {};                     ///< of its index
     std::shared_ptr<const RowIndex> index = {};  ///< in memory; else it lies in the cache
   };
   /// What is known of files with one key.
   struct Indexed {
     RowSums sums;
     std::string digest;
+    std::string facts_digest;
     std::vector<DataFault> faults;
     std::shared_ptr<const RowIndex> index = {};  ///< in memory
   };
@@ -94,8 +98,9 @@ class RowSet {
   Indexed IndexFile(const File& file, const SetTerms& terms, int threads,
                     const std::function<void(std::int64_t)>& measured) const;
   std::map<std::string, Indexed> IndexAll(const SetTerms& terms) const;
-  /// Measures the bad rows of a file again, for what is wrong with them.
-  std::vector<DataFault> FaultsOf(const File& file, const RowIndex& index, FileDepth depth) const;
+  /// Measures the bad rows of a file again, for what is wrong with them. Returns none if one of them is
+  /// good now.
+  std::vector<DataFault> FaultsOf(const File& file, const RowIndex& index) const;
   const File& At(std::int64_t row) const;
   std::shared_ptr<const RowFile> Opened(const File& file) const;
 
@@ -104,6 +109,8 @@ class RowSet {
   std::vector<Interval> sources_;
   RowSums sums_;
   std::string digest_;
+  std::string facts_digest_;
+  FileDepth depth_ = FileDepth::kNone;
   std::shared_ptr<const SampleFormat> format_;
   std::shared_ptr<const IndexCache> cache_;  ///< null: all indexes are in memory
   struct Open {

@@ -30,6 +30,18 @@ void RequireAnswers(const RowSet& rows, const std::string& files, std::int64_t c
                   std::to_string(context) + " tokens");
 }
 
+/// Throws FaultError if a sample is not what its index says: all processes count on that.
+void RequireAsIndexed(const NumberedSample& built, const RowFacts& facts) {
+  const Sample& sample = built.sample;
+  if (std::ssize(sample.tokens) == facts.tokens && sample.num_labels() == facts.labels &&
+      sample.lengths == facts.lengths) {
+    return;
+  }
+  throw FaultError(built.stored->origin.file,
+                   built.stored->row.Fault(FaultKind::kItem,
+                                           "its images have other sizes than when it was indexed"));
+}
+
 /// Returns whether an end of an encoder's edges cuts rows.
 bool CutsRowsOf(const Config& config, const std::string& encoder) {
   return std::ranges::any_of(config.edges, [&](const EdgeConfig& edge) {
@@ -120,11 +132,14 @@ RowSource::RowSource(const Config& config, FileDepth files, FaultPolicy policy,
     const bool train = set == &train_;
     const std::string name = train ? data.train_name() : data.held_out;
     if (name.empty()) continue;
-    for (const Interval& source : set->rows.sources()) {
-      if (source.empty()) throw DataError(name + ": expected at least one row, found none");
+    const std::vector<std::string> paths =
+        train ? data.train_paths() : std::vector<std::string>{data.held_out};
+    for (std::size_t i = 0; i < paths.size(); ++i) {
+      if (!set->rows.sources()[i].empty()) continue;
+      throw DataError(paths[i] + ": expected at least one row, found none");
     }
     const std::string key = train ? "data.train" : "data.held_out";
-    faults.RequireUsedRow(key, name, set->rows.sources());
+    faults.RequireUsedRow(key, paths, set->rows.sources());
     set->skipped = SkippedRows(faults.RowsOf(key), set->rows.sources());
     RequireAnswers(set->rows, name, format_->context);
   }
@@ -159,7 +174,7 @@ void RowSource::AddShardOrders() {
     weights.push_back(stated.empty() || !stated[i].weight ? static_cast<double>(rows.size())
                                                           : *stated[i].weight);
     // The first source has the order of a run that has no other.
-    const std::uint64_t seed = config_.run.seed + i * kMixStep;
+    const std::uint64_t seed = i == 0 ? config_.run.seed : MixBits(config_.run.seed ^ MixBits(i));
     shard_orders_.push_back(std::make_unique<const ShardOrder>(seed, train_.rows.SizesOf(i),
                                                                config_.data.shuffle_shards));
   }
@@ -173,11 +188,11 @@ void RowSource::TakeLayouts(const Config& config) {
 }
 
 std::string RowSource::TrainDigest() const {
-  std::string text = train_.rows.digest() + " " + std::to_string(config_.data.shuffle_shards);
-  for (const std::int64_t share : mixture_->shares()) text += " " + std::to_string(share);
   // Lengths decide which samples share a step.
-  const bool grouped = config_.data.group_by == GroupBy::kModalityLength;
-  if (grouped || config_.data.packing) text += " " + FormatKey(config_, format_->context);
+  const bool by_length = config_.data.group_by == GroupBy::kModalityLength || config_.data.packing;
+  std::string text = (by_length ? train_.rows.facts_digest() : train_.rows.digest()) + " " +
+                     std::to_string(config_.data.shuffle_shards);
+  for (const std::int64_t share : mixture_->shares()) text += " " + std::to_string(share);
   return Sha256Of(text).substr(0, train_.rows.digest().size());
 }
 
@@ -341,16 +356,21 @@ std::vector<std::int64_t> RowSource::PlacesIn(const Round& round, std::int64_t k
   return packs_->PlacesIn(round.place + k);
 }
 
+SampleTimes RowSource::TimesIn(const Round& round, std::int64_t k) const {
+  SampleTimes times = order_->step_order().TimesOf({});
+  for (const std::int64_t row : DrawnRows(round, k)) {
+    if (row >= 0) times += order_->step_order().TimesOf(ShapeOf(train_, row));
+  }
+  return times;
+}
+
 std::vector<std::int64_t> RowSource::RowsIn(const Round& round, std::int64_t k) const {
-  const std::int64_t sample = order_->SampleAt(round, k, [&](std::int64_t i) {
-    SampleTimes times = order_->step_order().TimesOf({});
-    for (const std::int64_t row : DrawnRows(round, i)) {
-      if (row < 0) continue;
-      times += order_->step_order().TimesOf(ShapeOf(train_, row));
-    }
-    return times;
-  });
-  return DrawnRows(round, sample);
+  return DrawnRows(round,
+                   order_->SampleAt(round, k, [&](std::int64_t i) { return TimesIn(round, i); }));
+}
+
+std::optional<StepBalance> RowSource::BalanceOf(const Round& round) const {
+  return order_->BalanceOf(round, [&](std::int64_t i) { return TimesIn(round, i); });
 }
 
 std::vector<std::int64_t> RowSource::DrawnRows(const Round& round, std::int64_t k) const {
@@ -410,6 +430,7 @@ RowSource::Samples RowSource::Build(const Round& round, std::int64_t first,
         }
         sample.stored = std::make_shared<const StoredRow>(rows.Read(row));
         sample.sample = BuildSample(sample.stored->origin, sample.stored->row, *format_);
+        RequireAsIndexed(sample, rows.FactsOf(row));
       }
     }
   }

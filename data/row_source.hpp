@@ -15,6 +15,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -52,7 +53,8 @@ struct UsedSet {
 /// Thread-safe.
 class RowSource : public InputSource {
  public:
-  /// Reads both lists, checks every row, and every file to the depth of `files`. Throws DataError
+  /// Opens both sets. Of files that have no index yet, checks every row, and every item to the depth of
+  /// `files`. Throws DataError
   /// with the first few faults unless `policy` skips their rows, and if no row is left. With a
   /// policy that skips, an item that later fails to decode is replaced by zeros.
   explicit RowSource(const Config& config, FileDepth files = FileDepth::kNone,
@@ -82,6 +84,9 @@ class RowSource : public InputSource {
   /// Returns the same as one list.
   std::vector<StepShape> ShapesOf(const Round& round) const;
 
+  /// Returns how even data.order = "balanced" makes the loads of a training round; none otherwise.
+  std::optional<StepBalance> BalanceOf(const Round& round) const;
+
   /// Returns the number of the round's samples whose row is skipped. In training another row
   /// replaces each of them; in an evaluation none does.
   std::int64_t CountSkipped(const Round& round) const;
@@ -97,8 +102,10 @@ class RowSource : public InputSource {
 
   /// Returns a digest of the training rows and of what else their order depends on.
   std::string TrainDigest() const;
-  /// Returns a digest of the rows of both sets: 16 digits each.
-  std::string RowsDigest() const { return train_.rows.digest() + " " + held_out_.rows.digest(); }
+  /// Returns a digest of both sets and what is known of each row: 16 digits each.
+  std::string RowsDigest() const {
+    return train_.rows.facts_digest() + " " + held_out_.rows.facts_digest();
+  }
   /// Returns the places of a step that one epoch fills, and an evaluation: rows, or packs of them.
   std::int64_t places_per_epoch() const;
   std::int64_t held_out_places() const;
@@ -124,6 +131,8 @@ class RowSource : public InputSource {
   std::int64_t RowOf(const Round& round, std::int64_t k) const;
   /// Returns the rows of the samples in place k of the round: of one, or with data.packing of a pack.
   std::vector<std::int64_t> RowsIn(const Round& round, std::int64_t k) const;
+  /// The times of all samples in place k, before data.order moves them.
+  SampleTimes TimesIn(const Round& round, std::int64_t k) const;
   /// The same before data.order moves samples.
   std::vector<std::int64_t> DrawnRows(const Round& round, std::int64_t k) const;
   StepShape ShapeOf(const UsedSet& set, std::int64_t row) const;

@@ -7,6 +7,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -14,6 +15,12 @@
 #include "plan/step_order.hpp"
 
 namespace troupe {
+
+/// How uneven the loads of replicas are (StepOrder::MaxOverMean).
+struct StepBalance {
+  double drawn = 1.0;   ///< with samples in the order in which they are drawn
+  double placed = 1.0;  ///< in the places that they get
+};
 
 /// A function of the samples of a step and of the layouts alone, so every process computes the same, and a
 /// run that resumes in another layout reads the same samples. Thread-safe.
@@ -28,11 +35,23 @@ class BatchOrder {
   std::int64_t SampleAt(const Round& round, std::int64_t k,
                         const std::function<SampleTimes(std::int64_t i)>& times) const;
 
+  /// Returns how even the order makes the round's loads; `times` as above. None unless data.order is
+  /// "balanced" and in evaluations.
+  std::optional<StepBalance> BalanceOf(
+      const Round& round, const std::function<SampleTimes(std::int64_t i)>& times) const;
+
   /// Must not be called unless data.order is "balanced".
   const StepOrder& step_order() const { return *step_order_; }
 
  private:
-  using Order = std::shared_ptr<const std::vector<std::int64_t>>;
+  struct Placed {
+    std::vector<std::int64_t> order;
+    StepBalance balance;
+  };
+  using Order = std::shared_ptr<const Placed>;
+
+  /// Computes the order of a round unless it is known.
+  Order OrderOf(const Round& round, const std::function<SampleTimes(std::int64_t i)>& times) const;
 
   std::unique_ptr<const StepOrder> step_order_;  ///< null: samples stay where they are
   mutable std::mutex mutex_;

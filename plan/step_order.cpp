@@ -379,4 +379,29 @@ std::vector<std::int64_t> StepOrder::Order(const std::vector<SampleTimes>& sampl
   return order;
 }
 
+double StepOrder::MaxOverMean(const std::vector<SampleTimes>& samples,
+                              const std::vector<std::int64_t>& order) const {
+  const std::vector<std::vector<std::int64_t>> costs = CostsOf(plan_, samples);
+  const std::int64_t each = plan_.samples_per_microbatch();
+  double worst = 1.0;
+  for (int module = 0; At(module) < plan_.modules().size(); ++module) {
+    const int dp = plan_.ModuleOf(module).grid.layout().dp;
+    if (plan_.ModuleOf(module).colocated_encoder) continue;
+    double most = 0;
+    double sum = 0;
+    for (int replica = 0; replica < dp; ++replica) {
+      const Interval part = PartOf(each, dp, replica);
+      double load = 0;
+      for (std::size_t place = 0; place < order.size(); ++place) {
+        if (!part.Contains(static_cast<std::int64_t>(place) % each)) continue;
+        load += static_cast<double>(costs[static_cast<std::size_t>(order[place])][At(module)]);
+      }
+      most = std::max(most, load);
+      sum += load;
+    }
+    if (sum > 0) worst = std::max(worst, most * dp / sum);
+  }
+  return worst;
+}
+
 }  // namespace troupe

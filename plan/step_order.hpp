@@ -51,6 +51,11 @@ class StepOrder {
   std::vector<std::int64_t> Order(const std::vector<SampleTimes>& samples,
                                   std::int64_t microbatches) const;
 
+  /// Returns how many times the mean load the fullest replica of a module has when sample order[k] is at
+  /// place k, for the module where that is most; 1: all have the same. Colocated encoders do not count.
+  double MaxOverMean(const std::vector<SampleTimes>& samples,
+                     const std::vector<std::int64_t>& order) const;
+
   const JobPlan& plan() const { return plan_; }
 
  private:

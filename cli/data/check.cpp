@@ -50,17 +50,23 @@ Checked CheckSource(const std::string& name, const SampleFormat& format, FileDep
   const auto add = [&](const std::string& file, const DataFault& fault) {
     checked.faults.push_back({file, fault});
   };
+  std::vector<std::string> paths;
   try {
-    for (const std::string& path : ExpandPaths(name)) {
+    paths = ExpandPaths(name);
+  } catch (const std::runtime_error& error) {
+    add(name, {FaultKind::kFile, 0, "", error.what()});
+  }
+  for (const std::string& path : paths) {
+    try {
       RowIndex index(format.fields.size());
       const MeasuredFile measured = MeasureFile({path}, format, {depth, UsableCores()}, index,
                                                 [&](const DataFault& fault) { add(path, fault); });
       ++checked.num_files;
       checked.sums += measured.sums;
       AddSurvey(measured.files, checked.files);
+    } catch (const FaultError& error) {
+      add(path, error.fault());
     }
-  } catch (const std::runtime_error& error) {
-    add(name, {FaultKind::kFile, 0, "", error.what()});
   }
   if (checked.faults.empty() && checked.sums.rows == 0) {
     add(name, {FaultKind::kFile, 0, "", "expected at least one row, found none"});

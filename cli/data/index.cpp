@@ -48,13 +48,12 @@ int IndexSets(const ConfigArguments& arguments) {
 }  // namespace
 
 void AddDataIndex(CLI::App& data, Command& command) {
-  auto* verb =
-      data.add_subcommand("index",
-                          "Index the rows that a configuration reads, so that runs start without "
-                          "reading them. Runs do\n"
-                          "so themselves; this does it beforehand. One that was stopped goes on "
-                          "after the last whole file.\n"
-                          "Exit code: 0 done, 1 failed, 2 wrong arguments, configuration or data.");
+  auto* verb = data.add_subcommand(
+      "index",
+      "Index the rows that a configuration reads. A run builds missing indexes itself; this "
+      "builds\n"
+      "them beforehand. Stopped and started again, it goes on after the last whole file.\n"
+      "Exit code: 0 done, 1 failed, 2 wrong arguments, configuration or data.");
   auto arguments = std::make_shared<ConfigArguments>();
   AddConfigArguments(*verb, *arguments);
   SetCommand(*verb, command, [arguments] { return IndexSets(*arguments); });

@@ -27,12 +27,19 @@ constexpr const char* kEnding = ".rows";
 constexpr const char* kBuilding = ".building";
 
 std::string WithHome(const std::string& folder) {
+  if (folder != "~" && !folder.starts_with("~/")) return folder;
   const char* const home = std::getenv("HOME");
-  if (home == nullptr || !(folder == "~" || folder.starts_with("~/"))) return folder;
+  if (home == nullptr) throw std::runtime_error(folder + ": HOME is not set; state another folder");
   return home + folder.substr(1);
 }
 
-/// A file that this process alone fills, as long as it is open.
+/// Returns the inode of a file; 0: there is none.
+ino_t InodeOf(const std::string& path) {
+  struct stat status = {};
+  return stat(path.c_str(), &status) == 0 ? status.st_ino : 0;
+}
+
+/// A file held under an exclusive lock.
 class LockedFile {
  public:
   /// Waits while another process or thread has it.
@@ -44,12 +51,15 @@ class LockedFile {
         if (errno != EINTR) Fail("cannot be locked");
       }
       if (HasName()) return;
-      close(file_);  // who had it has finished it
+      close(file_);  // the previous holder has published it
     }
   }
   LockedFile(const LockedFile&) = delete;
   LockedFile& operator=(const LockedFile&) = delete;
-  ~LockedFile() { close(file_); }
+  ~LockedFile() {
+    flock(file_, LOCK_UN);  // copies of the descriptor would keep the lock
+    close(file_);
+  }
 
   /// Returns a descriptor of the file, emptied, for another owner.
   int Emptied() const {
@@ -88,7 +98,7 @@ IndexCache::IndexCache(const std::string& folder, std::int64_t limit_bytes)
 std::shared_ptr<const RowIndex> IndexCache::Find(const std::string& key,
                                                  std::size_t num_encoders) const {
   const std::string path = PathOf(key);
-  if (access(path.c_str(), R_OK) != 0) return nullptr;
+  if (InodeOf(path) == 0) return nullptr;
   try {
     auto index = std::make_shared<const RowIndex>(path, num_encoders);
     utimensat(AT_FDCWD, path.c_str(), nullptr, 0);  // it was used now
@@ -101,13 +111,17 @@ std::shared_ptr<const RowIndex> IndexCache::Find(const std::string& key,
 std::shared_ptr<const RowIndex> IndexCache::Get(
     const std::string& key, std::size_t num_encoders, const std::function<void(RowIndex&)>& build,
     const std::function<bool(const RowIndex&)>& is_final) const {
+  const std::string path = PathOf(key);
+  const ino_t seen = InodeOf(path);
   auto index = Find(key, num_encoders);
   if (index != nullptr && (!is_final || is_final(*index))) return index;
-  const LockedFile file(PathOf(key) + kBuilding);
-  const auto before = std::exchange(index, Find(key, num_encoders));
-  if (before == nullptr && index != nullptr) {  // another has made it meanwhile
-    file.Remove();
-    return index;
+  const LockedFile file(path + kBuilding);
+  if (InodeOf(path) != seen) {  // another has built it meanwhile
+    index = Find(key, num_encoders);
+    if (index != nullptr) {
+      file.Remove();
+      return index;
+    }
   }
   std::shared_ptr<RowIndex> made;  // it stays open: others may remove its file
   try {
@@ -117,12 +131,20 @@ std::shared_ptr<const RowIndex> IndexCache::Get(
     file.Remove();
     throw;
   }
-  file.Publish(PathOf(key));
-  RemoveOldest();
+  file.Publish(path);
+  MakeRoom();
   return made;
 }
 
-void IndexCache::RemoveOldest() const {
+/// Removes what a job left that was killed while it built an index. Files in work are locked.
+static void RemoveUnlessLocked(const fs::path& path) {
+  const int file = open(path.c_str(), O_RDWR | O_CLOEXEC);
+  if (file < 0) return;
+  if (flock(file, LOCK_EX | LOCK_NB) == 0) unlink(path.c_str());
+  close(file);
+}
+
+void IndexCache::MakeRoom() const {
   struct Entry {
     fs::file_time_type used;
     std::int64_t size = 0;
@@ -130,11 +152,15 @@ void IndexCache::RemoveOldest() const {
   };
   std::vector<Entry> entries;
   std::int64_t total = 0;
-  std::error_code ignored;  // others remove files, too
-  for (const auto& file : fs::directory_iterator(folder_, ignored)) {
-    if (file.path().extension() != kEnding) continue;
-    Entry entry{file.last_write_time(ignored), static_cast<std::int64_t>(file.file_size(ignored)),
-                file.path()};
+  std::error_code failure;
+  fs::directory_iterator file(folder_, failure);
+  for (; !failure && file != fs::directory_iterator(); file.increment(failure)) {
+    if (file->path().extension() == kBuilding) RemoveUnlessLocked(file->path());
+    if (file->path().extension() != kEnding) continue;
+    std::error_code gone;  // others remove files, too
+    Entry entry{file->last_write_time(gone), static_cast<std::int64_t>(file->file_size(gone)),
+                file->path()};
+    if (gone) continue;
     total += entry.size;
     entries.push_back(std::move(entry));
   }
@@ -142,7 +168,7 @@ void IndexCache::RemoveOldest() const {
   std::ranges::sort(entries, {}, &Entry::used);
   // The newest stays: it is in use.
   for (std::size_t i = 0; i + 1 < entries.size() && total > limit_bytes_; ++i) {
-    fs::remove(entries[i].path, ignored);
+    fs::remove(entries[i].path, failure);
     total -= entries[i].size;
   }
 }

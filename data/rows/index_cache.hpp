@@ -1,5 +1,5 @@
-// The folder of indexes that jobs share. An index is whole or absent; a job that needs one which another
-// job is making waits for it.
+// The folder of indexes that jobs share. An index is whole or absent. A job waits for an index that another
+// job is building.
 #pragma once
 
 #include <cstdint>
@@ -13,12 +13,12 @@ namespace troupe {
 
 class IndexCache {
  public:
-  /// `folder`: made if it is missing; "~" is the home folder. Indexes that were not used for longest
-  /// are removed when those in it take more than `limit_bytes`. Throws FileError if it cannot be made.
+  /// `folder`: made if it is missing; "~" is the home folder. Removes the least recently used indexes when
+  /// the folder exceeds `limit_bytes`. Throws std::runtime_error if it cannot be made.
   IndexCache(const std::string& folder, std::int64_t limit_bytes);
 
-  /// Returns the index of a key of letters and digits. If there is none that `is_final`, `build` fills it;
-  /// what `build` throws leaves no index.
+  /// Returns the index of a key of letters and digits. If none exists, or `is_final` rejects it, calls
+  /// `build` to fill a new one. If `build` throws, no index remains.
   std::shared_ptr<const RowIndex> Get(
       const std::string& key, std::size_t num_encoders, const std::function<void(RowIndex&)>& build,
       const std::function<bool(const RowIndex&)>& is_final = {}) const;
@@ -29,7 +29,7 @@ class IndexCache {
   /// Returns the index if there is one.
   std::shared_ptr<const RowIndex> Find(const std::string& key, std::size_t num_encoders) const;
   std::string PathOf(const std::string& key) const { return folder_ + "/" + key + ".rows"; }
-  void RemoveOldest() const;
+  void MakeRoom() const;
 
   std::string folder_;
   std::int64_t limit_bytes_;

@@ -72,7 +72,7 @@ class ByteIterator {
   CountedBytes* bytes_ = nullptr;
 };
 
-/// Finds where the rows of a list begin and end. A row that is no object has the bytes between its
+/// Finds where the rows of a list begin and end. A row that is not an object has the bytes between its
 /// neighbours, commas included.
 class ListScanner : public nlohmann::json_sax<json> {
  public:
@@ -141,7 +141,7 @@ class JsonListFormat final : public RowFormat {
   }
   void Read(const SharedBytes& bytes, const RowOrigin&, const std::vector<RowField>& fields,
             LlavaRow& row) const override {
-    // The parser has accepted the list: what is no object has commas and white space around it.
+    // The parser has accepted the list: what is not an object has commas and white space around it.
     const auto no_gap = [](std::uint8_t byte) {
       return std::string_view(", \t\r\n").find(static_cast<char>(byte)) == std::string_view::npos;
     };

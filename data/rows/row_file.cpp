@@ -56,8 +56,11 @@ LlavaRow RowFile::Read(std::int64_t row, const std::vector<RowField>& fields) co
   LlavaRow read{.index = row, .id = {}, .files = {}, .turns = {}, .line = facts.span.line};
   const SharedBytes bytes = BytesOf(read, facts.span);
   if (SumOf(*bytes) != facts.sum) {
-    throw FaultError(origin_.file,
-                     read.Fault(FaultKind::kRow, "its bytes have changed since they were indexed"));
+    throw FaultError(
+        origin_.file,
+        read.Fault(
+            FaultKind::kRow,
+            "its bytes have changed since they were indexed; `touch` the file to index it again"));
   }
   Parse(bytes, fields, read);
   return read;

@@ -25,8 +25,8 @@ class RowFile {
 
   /// Reads a row, and compares its bytes with the index. Throws FaultError.
   LlavaRow Read(std::int64_t row, const std::vector<RowField>& fields) const;
-  /// Reads a row of which the index knows only the place, and sets `facts.sum` before anything of it can
-  /// fail but the reading.
+  /// Reads a row of which `facts` has only the place. Sets `facts.sum` after reading its bytes and before
+  /// parsing them.
   LlavaRow ReadFirst(std::int64_t row, const std::vector<RowField>& fields, RowFacts& facts) const;
 
  private:

@@ -17,7 +17,7 @@ namespace troupe {
 namespace {
 
 constexpr std::int64_t kHeaderSize = 256;
-constexpr std::array<char, 8> kMagic = {'t', 'r', 'o', 'u', 'p', 'e', 'i', '1'};
+constexpr std::array<char, 8> kMagic = {'t', 'r', 'o', 'u', 'p', 'e', 'i', '2'};
 
 /// As it lies in the file.
 struct Header {
@@ -25,6 +25,7 @@ struct Header {
   std::int64_t num_encoders = 0;
   RowSums sums;
   std::array<char, 64> digest = {};
+  std::array<char, 64> facts_digest = {};
 };
 static_assert(sizeof(Header) <= kHeaderSize);
 
@@ -44,14 +45,14 @@ constexpr std::uint32_t kUsable = 1;
 constexpr std::uint32_t kCut = 2;
 constexpr std::size_t kBuffer = std::size_t{1} << 18;
 
-/// Numbers that do not fit are those of rows that are refused, or of lines of no use.
+/// Clamps. Only refused rows have a larger size, and line numbers serve only messages.
 std::uint32_t Narrow(std::int64_t value) {
   constexpr std::int64_t kMost = std::numeric_limits<std::uint32_t>::max();
   return static_cast<std::uint32_t>(std::clamp<std::int64_t>(value, 0, kMost));
 }
 
 [[noreturn]] void Fail(const std::string& what) {
-  throw std::runtime_error("index: " + what + ": " + std::strerror(errno));
+  throw IndexError("index: " + what + ": " + std::strerror(errno));
 }
 
 }  // namespace
@@ -82,11 +83,11 @@ RowIndex::RowIndex(const std::string& path, std::size_t num_encoders)
   try {
     Read(0, std::as_writable_bytes(std::span(&header, 1)));
     if (fstat(file_, &status) != 0) Fail("cannot be read");
-    const std::int64_t size =
-        kHeaderSize + header.sums.rows * static_cast<std::int64_t>(record_size());
+    const std::int64_t rows = header.sums.rows;
     if (header.magic != kMagic || header.num_encoders != static_cast<std::int64_t>(num_encoders) ||
-        header.sums.rows < 0 || status.st_size != size) {
-      throw std::runtime_error("index: not a whole one");
+        rows < 0 || rows > status.st_size ||
+        status.st_size != kHeaderSize + rows * static_cast<std::int64_t>(record_size())) {
+      throw IndexError("index: not a whole one");
     }
   } catch (...) {
     close(file_);
@@ -95,6 +96,7 @@ RowIndex::RowIndex(const std::string& path, std::size_t num_encoders)
   sums_ = header.sums;
   num_written_ = sums_.rows;
   digest_.assign(header.digest.data(), header.digest.size());
+  facts_digest_.assign(header.facts_digest.data(), header.facts_digest.size());
 }
 
 RowIndex::~RowIndex() { close(file_); }
@@ -160,15 +162,17 @@ void RowIndex::Finish(const RowSums& sums) {
   const std::int64_t rows = sums_.rows;
   sums_ = sums;
   sums_.rows = rows;
-  digest_ = DigestOfRecords();
+  digest_ = DigestOfRecords(offsetof(Record, tokens));
+  facts_digest_ = DigestOfRecords(record_size());
   Header header{.num_encoders = static_cast<std::int64_t>(num_encoders_), .sums = sums_};
   std::ranges::copy(digest_, header.digest.begin());
+  std::ranges::copy(facts_digest_, header.facts_digest.begin());
   std::array<std::byte, kHeaderSize> bytes = {};
   std::memcpy(bytes.data(), &header, sizeof header);
   Write(0, bytes);
 }
 
-std::string RowIndex::DigestOfRecords() const {
+std::string RowIndex::DigestOfRecords(std::size_t of_each) const {
   Sha256 digest;
   const std::size_t at_once = kBuffer / record_size();
   std::vector<std::byte> bytes(at_once * record_size());
@@ -176,9 +180,8 @@ std::string RowIndex::DigestOfRecords() const {
     const std::size_t count = std::min(at_once, static_cast<std::size_t>(sums_.rows - row));
     const std::span<std::byte> records = std::span(bytes).first(count * record_size());
     Read(kHeaderSize + row * static_cast<std::int64_t>(record_size()), records);
-    constexpr std::size_t kOfBytes = offsetof(Record, tokens);
     for (std::size_t i = 0; i < count; ++i) {
-      digest.Update(records.subspan(i * record_size(), kOfBytes));
+      digest.Update(records.subspan(i * record_size(), of_each));
     }
     row += static_cast<std::int64_t>(count);
   }
@@ -200,7 +203,7 @@ void RowIndex::Read(std::int64_t offset, std::span<std::byte> bytes) const {
     const ssize_t got = pread(file_, bytes.data(), bytes.size(), offset);
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) Fail("cannot be read");
-    if (got == 0) throw std::runtime_error("index: it is cut short");
+    if (got == 0) throw IndexError("index: it is cut short");
     bytes = bytes.subspan(static_cast<std::size_t>(got));
     offset += got;
   }

@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -17,7 +18,7 @@
 
 namespace troupe {
 
-/// What an index says of a row.
+/// The facts that an index stores about a row.
 struct RowFacts {
   RowSpan span;
   std::uint32_t sum = 0;              ///< CRC-32 of its bytes
@@ -33,21 +34,26 @@ struct RowSums {
   std::int64_t rows = 0;
   std::int64_t bad = 0;            ///< not usable
   std::int64_t cut = 0;            ///< whose end does not fit the context
-  std::int64_t without_files = 0;  ///< usable rows
+  std::int64_t without_files = 0;  ///< of usable rows
   std::int64_t with_labels = 0;    ///< rows that have any
   std::int64_t tokens = 0;
   std::int64_t most_tokens = 0;  ///< of a usable row, before it is cut
   RowSums& operator+=(const RowSums& other);
 };
 
-/// Thread-safe, but for its beginning and end.
+/// An index that cannot be made, written or read; one line.
+struct IndexError : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+/// Get and Set are thread-safe; Append, Flush and Finish are not. All throw IndexError.
 class RowIndex {
  public:
   /// An empty index in memory.
   explicit RowIndex(std::size_t num_encoders);
   /// An empty index in the open file `file`, which it closes.
   RowIndex(int file, std::size_t num_encoders);
-  /// Opens one that was finished. Throws std::runtime_error if it is not whole or not of so many encoders.
+  /// Opens one that was finished. Throws if it is incomplete, or was made for another number of encoders.
   RowIndex(const std::string& path, std::size_t num_encoders);
   ~RowIndex();
   RowIndex(const RowIndex&) = delete;
@@ -59,21 +65,24 @@ class RowIndex {
   void Flush();
   /// Writes all facts of a row.
   void Set(std::int64_t row, const RowFacts& facts);
-  /// Writes the sums and the digest.
+  /// Writes the sums and the digests.
   void Finish(const RowSums& sums);
 
   /// Rows that have been appended.
   std::int64_t num_rows() const { return sums_.rows; }
   const RowSums& sums() const { return sums_; }
-  /// SHA-256 of what the records say of places and bytes: 64 digits. Not of tokens.
+  /// SHA-256 of the places and sums of all rows: 64 digits.
   const std::string& digest() const { return digest_; }
+  /// The same of all facts.
+  const std::string& facts_digest() const { return facts_digest_; }
   RowFacts Get(std::int64_t row) const;
 
  private:
   std::size_t record_size() const { return 32 + 4 * num_encoders_; }
   void Write(std::int64_t offset, std::span<const std::byte> bytes) const;
   void Read(std::int64_t offset, std::span<std::byte> bytes) const;
-  std::string DigestOfRecords() const;
+  /// Of the first `of_each` bytes of each record.
+  std::string DigestOfRecords(std::size_t of_each) const;
 
   int file_ = -1;
   std::size_t num_encoders_ = 0;
@@ -81,6 +90,7 @@ class RowIndex {
   std::int64_t num_written_ = 0;
   RowSums sums_;
   std::string digest_;
+  std::string facts_digest_;
 };
 
 }  // namespace troupe

@@ -20,7 +20,7 @@ void RequireFew(std::size_t count) {
   if (count > kMostPaths) throw std::runtime_error("expected at most 1000000 files, got more");
 }
 
-/// Returns the numbers of "000..999", with as many digits; none if `text` is no range.
+/// Returns the numbers of "000..999", with as many digits; none if `text` is not a range.
 std::vector<std::string> RangeOf(const std::string& text) {
   const std::size_t dots = text.find("..");
   if (dots == std::string::npos) return {};

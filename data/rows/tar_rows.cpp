@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "data/rows/row_format.hpp"
+#include "files/byte_source.hpp"
 #include "files/strict_json.hpp"
 #include "files/text_file.hpp"
 
@@ -142,12 +143,12 @@ class MembersReader {
     const std::span<const std::uint8_t> own = DataOf(open, static_cast<std::size_t>(size));
     if (ending == "json" || ending == "txt") {
       const bool added = texts_.emplace(ending, std::string(own.begin(), own.end())).second;
-      if (!added) refuse("stands twice in its row");
+      if (!added) refuse("appears twice in its row");
       return;
     }
     const bool added =
         members_.emplace(ending, ItemFile(origin.file + ": " + path, bytes_, own)).second;
-    if (!added) refuse("stands twice in its row");
+    if (!added) refuse("appears twice in its row");
     order_.push_back(ending);
   }
 
@@ -207,6 +208,22 @@ class MembersReader {
   std::vector<std::string> order_;  ///< endings of `members_` as they stand in the archive
 };
 
+/// Throws unless the bytes after the end of an archive are zero: another archive may follow.
+void RequireZeros(const std::string& path, std::int64_t begin, std::int64_t end) {
+  const std::shared_ptr<const ByteSource> file = OpenFile(path);
+  std::vector<char> bytes(std::size_t{1} << 16);
+  for (; begin < end; begin += std::ssize(bytes)) {
+    const auto count =
+        static_cast<std::size_t>(std::min<std::int64_t>(std::ssize(bytes), end - begin));
+    file->Read(static_cast<std::uint64_t>(begin), bytes.data(), count);
+    if (std::any_of(bytes.begin(), bytes.begin() + static_cast<std::ptrdiff_t>(count),
+                    [](char byte) { return byte != 0; })) {
+      throw std::runtime_error(
+          "expected the end of the file after the end of the archive, got more");
+    }
+  }
+}
+
 class TarFormat final : public RowFormat {
  public:
   void Scan(const std::string& path,
@@ -232,7 +249,9 @@ class TarFormat final : public RowFormat {
       key = Split(member).key;
       span.offset = at;
     }
-    if (any) found({span.offset, size - span.offset, 0});
+    const auto end = archive_filter_bytes(open.get(), 0);
+    if (any) found({span.offset, std::min<std::int64_t>(size, end) - span.offset, 0});
+    RequireZeros(path, end, size);
   }
 
   void Read(const SharedBytes& bytes, const RowOrigin& origin, const std::vector<RowField>& fields,

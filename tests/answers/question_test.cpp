@@ -93,7 +93,7 @@ TEST_CASE("one question has its images before its text", "[answers]") {
 /// One row for each image.
 SampleFormat FormatFor(std::int64_t context) {
   SampleFormat format = PlainFormat();
-  format.items[0].places = [](const std::string&) { return PlacesInOrder(1, 3); };
+  format.items[0].places = [](const ItemFile&) { return PlacesInOrder(1, 3); };
   format.context = context;
   return format;
 }

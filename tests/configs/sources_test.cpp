@@ -11,18 +11,18 @@ std::vector<std::string> With(const std::string& sources) {
 }
 
 TEST_CASE("training samples may come from several sources") {
-  const LoadedConfig loaded = LoadConfig(
-      kBase,
-      With("[{ path = 's/{0..9}.tar', weight = 0.7 }, { path = 'b.json', format = 'llava' }]"));
+  const LoadedConfig loaded =
+      LoadConfig(kBase, With("[{ path = 's/{0..9}.tar', weight = 0.7 }, { path = 'b.json', format "
+                             "= 'llava', weight = 3.0 }]"));
   const DataConfig& data = loaded.config.data;
   CHECK(data.sources ==
-        std::vector<DataSource>{{"s/{0..9}.tar", "auto", 0.7}, {"b.json", "llava", {}}});
+        std::vector<DataSource>{{"s/{0..9}.tar", "auto", 0.7}, {"b.json", "llava", 3.0}});
   CHECK(data.train_paths() == std::vector<std::string>{"s/{0..9}.tar", "b.json"});
   CHECK(data.train_name() == "s/{0..9}.tar, b.json");
   CHECK_THAT(loaded.resolved_toml,
              Catch::Contains("s/{0..9}.tar\"\nformat = \"auto\"\nweight = 0.7\n\n"
                              "[[data.sources]]\npath = \"") &&
-                 Catch::Contains("b.json\"\nformat = \"llava\"\n\n"));
+                 Catch::Contains("b.json\"\nformat = \"llava\"\nweight = 3.0\n\n"));
   CHECK_THAT(Explain(loaded, "data.sources.0.weight"),
              Catch::StartsWith("data.sources.0.weight = 0.7\n"));
   CHECK(LoadConfig(kBase).config.data.train_paths() ==
@@ -42,6 +42,8 @@ TEST_CASE("sources that cannot be meant are refused with their key") {
   CHECK_THAT(ErrorsOf({"data.train=''", "data.group_by=modality_length",
                        "data.sources=[{ path = 'a.json' }, { path = 'b.json' }]"}),
              Contains("with several sources"));
+  CHECK_THAT(errors("[{ path = 'a.json', weight = 1 }, { path = 'b.json' }]"),
+             Contains("expected a weight of every source or of none, got 1 of 2"));
   CHECK_THAT(ErrorsOf({"data.train=a.parquet"}), Contains("data.train: "));
   CHECK_THAT(ErrorsOf({"data.format=webdataset"}), Contains("data.format: "));
   CHECK_THAT(errors("[{ path = 'a.tar', format = 'llava' }]"), Contains("data.sources.0.format: "));

@@ -53,8 +53,8 @@ TEST_CASE("skipped rows are replaced by the next one, the same on every replica"
   CHECK(source.SkippedText() == "4, 10 of data.train, 0 of data.held_out");
   REQUIRE(source.skipped_lines().size() == 4);
   CHECK(source.skipped_lines()[3] ==
-        "data.on_error = \"skip\": 3 rows are skipped; in training the next row of the file takes "
-        "its place");
+        "data.on_error = \"skip\": 3 rows are skipped; in training the next row of its source "
+        "takes its place");
   for (std::int64_t step = 0; step < 6; ++step) {
     std::int64_t skipped = 0;
     std::vector<int> rows;

@@ -146,6 +146,9 @@ TEST_CASE("an archive that is damaged ends where it cannot be followed", "[data]
   const ReadRows other = RowsOf(folder, damaged);
   REQUIRE_FALSE(other.faults.empty());
   CHECK(other.faults.back().kind == FaultKind::kFile);
+  const ReadRows joined = RowsOf(folder, bytes + TarWriter().Add("z.txt", "z").Bytes());
+  REQUIRE(joined.faults.size() == 1);
+  CHECK_THAT(joined.faults[0].reason, Catch::Contains("after the end of the archive"));
   const ReadRows zipped = RowsOf(folder, "\x1f\x8b\x08" + std::string(600, 'z'));
   REQUIRE(zipped.faults.size() == 1);
   CHECK_THAT(zipped.faults[0].reason, Catch::Contains("not a usable tar archive"));

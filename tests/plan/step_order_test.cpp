@@ -1,6 +1,7 @@
 #include "plan/step_order.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 #include <string>
 #include <vector>
@@ -203,6 +204,42 @@ TEST_CASE("the order of microbatches shortens the step that is simulated", "[pla
                    << balanced / drawn);
     CHECK(balanced < c.at_most * drawn);
   }
+}
+
+TEST_CASE("samples with lognormal numbers of images are balanced over eight replicas", "[plan]") {
+  const Config config = ConfigOf(
+      "shapes", {"cluster.ranks=16", "modules.vision.ranks='8-15'",
+                 "modules.vision.layout={ dp = 8 }", "modules.language.ranks='0-7'",
+                 "modules.language.layout={ dp = 8 }", "modules.language.context=100000",
+                 "schedule.micro_batch_size=4", "schedule.microbatches=4", "data.order=balanced"});
+  const StepOrder order(config);
+  Random random(17);
+  double drawn = 0;
+  double placed = 0;
+  double worst = 0;
+  constexpr int kSteps = 20;
+  for (int step = 0; step < kSteps; ++step) {
+    std::vector<StepShape> shapes;
+    for (int i = 0; i < 128; ++i) {
+      // The sum of twelve uniform numbers less 6 is about normal; 4 exp(0.8 z) images.
+      double z = -6;
+      for (int j = 0; j < 12; ++j) z += static_cast<double>(random.Below(1'000'001)) / 1e6;
+      StepShape& shape = shapes.emplace_back();
+      shape.samples = 1;
+      shape.lengths["vision"] = std::llround(4 * std::exp(0.8 * z));
+      shape.tokens = 40 + 4 * shape.lengths["vision"];
+      shape.labels = 20;
+    }
+    const auto times = TimesOf(order, shapes);
+    drawn += order.MaxOverMean(times, Drawn(times.size())) / kSteps;
+    const double balanced = order.MaxOverMean(times, order.Order(times, 4));
+    placed += balanced / kSteps;
+    worst = std::max(worst, balanced);
+  }
+  INFO(drawn << " " << placed << " " << worst);
+  CHECK(drawn >= 1.3);
+  CHECK(placed <= 1.03);
+  CHECK(worst <= 1.03);
 }
 
 TEST_CASE("an order needs a sample for every place", "[plan]") {
