@@ -237,35 +237,42 @@ std::vector<std::uint8_t> ToSquares(const Image& image, const ImageField& field)
 namespace {
 
 /// Divides by 255 and normalises a square, [pixels, 3] to [3, pixels].
-void Normalise(std::span<const std::uint8_t> square, const ImageRecipe& recipe, float* output) {
-  const std::size_t num_pixels = square.size() / 3;
+void NormaliseSquare(std::span<const std::uint8_t> square, const ImageRecipe& recipe,
+                     float* output) {
+  std::array<std::array<float, 256>, 3> normalised;
   for (std::size_t channel = 0; channel < 3; ++channel) {
     // The order and the types of these steps are those of transformers.
     const auto mean = static_cast<float>(recipe.mean[channel]);
     const auto deviation = static_cast<float>(recipe.deviation[channel]);
-    std::array<float, 256> normalised;
-    for (std::size_t value = 0; value < normalised.size(); ++value) {
+    for (std::size_t value = 0; value < 256; ++value) {
       const auto rescaled = static_cast<float>(static_cast<double>(value) * (1.0 / 255.0));
-      normalised[value] = (rescaled - mean) / deviation;
+      normalised[channel][value] = (rescaled - mean) / deviation;
     }
-    for (std::size_t i = 0; i < num_pixels; ++i) {
-      output[channel * num_pixels + i] = normalised[square[3 * i + channel]];
+  }
+  const std::size_t num_pixels = square.size() / 3;
+  for (std::size_t i = 0; i < num_pixels; ++i) {
+    for (std::size_t channel = 0; channel < 3; ++channel) {
+      output[channel * num_pixels + i] = normalised[channel][square[3 * i + channel]];
     }
   }
 }
 
 }  // namespace
 
-void ToPixels(const Image& image, const ImageField& field, std::span<float> output) {
-  const std::vector<std::uint8_t> squares = ToSquares(image, field);
+void Normalise(std::span<const std::uint8_t> squares, const ImageField& field,
+               std::span<float> output) {
   if (output.size() != squares.size()) {
     throw std::invalid_argument("image: expected room for " + std::to_string(squares.size()) +
                                 " numbers, got " + std::to_string(output.size()));
   }
   const auto size = static_cast<std::size_t>(NumElements(field.row_shape()));
   for (std::size_t begin = 0; begin < squares.size(); begin += size) {
-    Normalise(std::span(squares).subspan(begin, size), field.recipe(), output.data() + begin);
+    NormaliseSquare(squares.subspan(begin, size), field.recipe(), output.data() + begin);
   }
+}
+
+void ToPixels(const Image& image, const ImageField& field, std::span<float> output) {
+  Normalise(ToSquares(image, field), field, output);
 }
 
 }  // namespace troupe

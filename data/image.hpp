@@ -68,9 +68,12 @@ TileGrid GridOf(const ImageField& field, PixelSize image);
 /// Fits the image into the field's squares, in 8 bits: [squares, size, size, 3].
 std::vector<std::uint8_t> ToSquares(const Image& image, const ImageField& field);
 
-/// ToSquares, then divides by 255 and normalises, in float32 as the image
-/// processors of transformers do.
+/// Divides by 255 and normalises, in float32 as the image processors of transformers do.
 ///   output   [squares, 3, size, size] float32
+void Normalise(std::span<const std::uint8_t> squares, const ImageField& field,
+               std::span<float> output);
+
+/// ToSquares, then Normalise.
 void ToPixels(const Image& image, const ImageField& field, std::span<float> output);
 
 }  // namespace troupe
