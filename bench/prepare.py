@@ -6,11 +6,13 @@
 Writes two shards of 640 x 480 JPEGs and texts, and in SCRATCH/venv an environment with the packages unless
 the running Python has them. Checks that the pixels differ by at most 1/255 before they are normalised and
 that the tokens are the same. Then two processes of Python and two threads of bench_prepare prepare all
-samples, in turns. Prints medians: rates, and milliseconds of processor time of each part. Exit code 1: an output differs.
+samples, in turns. Prints medians: rates, and milliseconds of processor time of each part. Exit code 1: an
+output differs.
 """
 import argparse
 import importlib.util
 import io
+import itertools
 import json
 import multiprocessing
 import os
@@ -73,7 +75,7 @@ def write_shards(folder, samples):
     sys.path.insert(0, str(ROOT / "tools/oracle"))
     from mixed_text import corpus
     draw = random.Random(3)
-    # The name of a special token would be one in WebDataset's way of text, and a placeholder in ours.
+    # In our rows "<image>" is a placeholder.
     texts = [text.decode().replace("<image>", "image").strip() for text in corpus(4, seed=11)]
     texts = [text for text in texts if len(text) > 200]
     shards, sizes = [folder / f"{i}.tar" for i in range(WORKERS)], []
@@ -194,7 +196,8 @@ def outputs_differ(program, shards, pattern, scratch):
     words = numpy.fromfile(out, numpy.uint32)
     tokenizer, worst, wrong, at, count = open_tokenizer(), 0.0, 0, 0, 0
     deviation = numpy.array(DEVIATION)[:, None, None]
-    for pixels, encodings in prepare(shards[0], tokenizer, dict.fromkeys(PARTS, 0.0)):
+    batches = (prepare(shard, tokenizer, dict.fromkeys(PARTS, 0.0)) for shard in shards)
+    for pixels, encodings in itertools.chain.from_iterable(batches):
         for theirs, encoding in zip(pixels, encodings):
             if at == len(words):
                 break
