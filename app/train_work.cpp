@@ -229,9 +229,12 @@ class TrainWork : public Work {
     data_anew_ =
         data.digest != digest_ || OrdersDataAnew(config, ConfigurationOf(manifest, checkpoint));
     if (data_anew_ && !accepted_.contains(kDataName)) {
-      throw LaunchError(checkpoint +
-                        ": the samples or their order have changed since, so the run "
-                        "cannot go on at the next one; to begin with the first, use "
+      const std::int64_t rows = rows_ ? rows_->train_size() : data.rows;
+      throw LaunchError(checkpoint + ": the samples or their order have changed since" +
+                        (rows == data.rows ? ""
+                                           : ", from " + Counted(data.rows, "row") + " to " +
+                                                 std::to_string(rows)) +
+                        ", so the run cannot go on at the next one; to begin with the first, use "
                         "--accept data");
     }
     if (!data_anew_) {

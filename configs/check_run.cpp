@@ -94,8 +94,8 @@ static void CheckEnding(const std::string& key, const std::string& path,
   if (!is_known || format == "auto") return;
   const bool is_tar = ending == ".tar";
   report.Expect(is_tar == (format == "webdataset"), {format_key, key},
-                "expected " + Quoted(is_tar ? "webdataset" : "llava") + " for " + Quoted(path) +
-                    ", got " + Quoted(format));
+                "expected \"auto\" or " + Quoted(is_tar ? "webdataset" : "llava") + " for " +
+                    Quoted(path) + ", got " + Quoted(format));
 }
 
 static void CheckData(const Config& config, Report& report) {

@@ -74,14 +74,16 @@ RowSet::RowSet(const std::vector<std::string>& sources, std::shared_ptr<const Sa
 void RowSet::LookAtFiles(const std::vector<std::string>& sources, const SetTerms& terms) {
   std::int64_t bytes = 0;
   for (const std::string& source : sources) {
+    std::string looked_at = source;
     try {
       for (const std::string& path : ExpandPaths(source)) {
+        looked_at = path;
         const Shard& shard = files_.emplace_back().shard = LookAt(path);
         files_.back().key = KeyOf(shard, terms);
         bytes += shard.size;
       }
     } catch (const std::runtime_error& error) {
-      throw DataError(source + ": " + error.what());
+      throw DataError(looked_at + ": " + error.what());
     }
     source_ends_.push_back(files_.size());
   }

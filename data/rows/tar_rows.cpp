@@ -102,7 +102,8 @@ class MembersReader {
     } else if (const auto text = texts_.find("txt"); text != texts_.end()) {
       row["caption"] = text->second;
     } else {
-      throw std::runtime_error("expected a member *.json or *.txt, found none");
+      throw std::runtime_error(
+          "expected a member *.json or *.txt, found none; the members of a row are neighbours");
     }
     if (!row.contains("id")) row["id"] = key_;
     for (const RowField& field : fields) NameFiles(field, fields.size() == 1, row);
@@ -208,8 +209,15 @@ class MembersReader {
   std::vector<std::string> order_;  ///< endings of `members_` as they stand in the archive
 };
 
-/// Throws unless the bytes after the end of an archive are zero: another archive may follow.
-void RequireZeros(const std::string& path, std::int64_t begin, std::int64_t end) {
+/// An archive ends with as many zeros.
+constexpr std::int64_t kEndBytes = 1024;
+constexpr const char* kCutShort = "expected zeros at the end of the archive: it may be cut short";
+constexpr const char* kSecondArchive =
+    "expected the end of the file after the end of the archive, got more";
+
+/// Throws std::runtime_error with `failure` unless bytes [begin, end) of a file are zero.
+void RequireZeros(const std::string& path, std::int64_t begin, std::int64_t end,
+                  const char* failure) {
   const std::shared_ptr<const ByteSource> file = OpenFile(path);
   std::vector<char> bytes(std::size_t{1} << 16);
   for (; begin < end; begin += std::ssize(bytes)) {
@@ -218,8 +226,7 @@ void RequireZeros(const std::string& path, std::int64_t begin, std::int64_t end)
     file->Read(static_cast<std::uint64_t>(begin), bytes.data(), count);
     if (std::any_of(bytes.begin(), bytes.begin() + static_cast<std::ptrdiff_t>(count),
                     [](char byte) { return byte != 0; })) {
-      throw std::runtime_error(
-          "expected the end of the file after the end of the archive, got more");
+      throw std::runtime_error(failure);
     }
   }
 }
@@ -232,6 +239,7 @@ class TarFormat final : public RowFormat {
       throw std::runtime_error(reason);
     }
     const auto size = static_cast<std::int64_t>(std::filesystem::file_size(path));
+    if (size == 0) throw std::runtime_error("an empty file");
     const Archive open = NewArchive();
     constexpr std::size_t kBlock = std::size_t{1} << 16;
     if (archive_read_open_filename(open.get(), path.c_str(), kBlock) != ARCHIVE_OK) {
@@ -250,8 +258,9 @@ class TarFormat final : public RowFormat {
       span.offset = at;
     }
     const auto end = archive_filter_bytes(open.get(), 0);
+    RequireZeros(path, std::max<std::int64_t>(0, size - kEndBytes), size, kCutShort);
     if (any) found({span.offset, std::min<std::int64_t>(size, end) - span.offset, 0});
-    RequireZeros(path, end, size);
+    RequireZeros(path, end, size, kSecondArchive);
   }
 
   void Read(const SharedBytes& bytes, const RowOrigin& origin, const std::vector<RowField>& fields,

@@ -39,7 +39,8 @@ TEST_CASE("the key of a format knows what tokens depend on, and nothing else", "
   CHECK(with([](Config& c) { c.modules[0].input->field = "photo"; }) != key);
   CHECK(with([](Config& c) { c.modules[0].input->placeholder = "<photo>"; }) != key);
   CHECK(with([](Config& c) { c.modules[0].As<VitConfig>().patch_size = 1; }) != key);
-  CHECK(with([](Config& c) { c.modules[0].As<VitConfig>().image_recipe.fit = ImageFit::kPad; }) != key);
+  CHECK(with([](Config& c) { c.modules[0].As<VitConfig>().image_recipe.fit = ImageFit::kPad; }) !=
+        key);
   CHECK(with([](Config& c) { c.modules[0].layout.dp = 4; }) == key);
   CHECK(with([](Config& c) { c.modules[1].As<LlamaConfig>().layers = 99; }) == key);
   CHECK(with([](Config& c) { c.run.seed = 99; }) == key);
