@@ -29,7 +29,8 @@ constexpr const char* kBuilding = ".building";
 std::string WithHome(const std::string& folder) {
   if (folder != "~" && !folder.starts_with("~/")) return folder;
   const char* const home = std::getenv("HOME");
-  if (home == nullptr || *home == '\0') throw std::runtime_error(folder + ": HOME is not set; state another folder");
+  if (home == nullptr || *home == '\0')
+    throw std::runtime_error(folder + ": HOME is not set; state another folder");
   return home + folder.substr(1);
 }
 
