@@ -8,7 +8,8 @@
 
 namespace troupe {
 
-ShardOrder::ShardOrder(std::uint64_t seed, std::vector<std::int64_t> sizes, std::int64_t window)
+ShardOrder::ShardOrder(std::uint64_t seed, const std::vector<std::int64_t>& sizes,
+                       std::int64_t window)
     : seed_(seed), window_(window), starts_{0} {
   for (const std::int64_t size : sizes) starts_.push_back(starts_.back() + size);
   if (num_rows() < 1 || window < 1) {

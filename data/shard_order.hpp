@@ -13,7 +13,7 @@ namespace troupe {
 class ShardOrder {
  public:
   /// `sizes`: rows of each shard, at least one in all. `window`: shards whose rows are mixed, at least one.
-  ShardOrder(std::uint64_t seed, std::vector<std::int64_t> sizes, std::int64_t window);
+  ShardOrder(std::uint64_t seed, const std::vector<std::int64_t>& sizes, std::int64_t window);
 
   /// Returns the row at a place of the endless order, counted over the shards as they were given. Each
   /// epoch, num_rows() places, has every row once.

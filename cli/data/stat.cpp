@@ -1,5 +1,6 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <memory>
 #include <numeric>
@@ -46,7 +47,8 @@ void PrintDistribution(const std::string& name, std::vector<std::int64_t> values
     const std::string range = step == 1
                                   ? std::to_string(low)
                                   : std::to_string(low) + "-" + std::to_string(low + step - 1);
-    const auto width = static_cast<std::size_t>(kWidth * static_cast<double>(count) / most + 0.5);
+    const auto width =
+        static_cast<std::size_t>(std::lround(kWidth * static_cast<double>(count) / most));
     std::printf("    %13s  %-50s  %s\n", range.c_str(), std::string(width, '#').c_str(),
                 PercentOf(count, std::ssize(values)).c_str());
     low += step;
