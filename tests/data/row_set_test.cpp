@@ -201,6 +201,29 @@ TEST_CASE("faults of shards are found again in the rows that an index says are b
   CHECK(set.faults.size() == 2);
 }
 
+TEST_CASE("a huge image in a shard is refused by its header, with its place", "[data]") {
+  SetFolder set;
+  std::string jpeg = BytesOf("tests/data/images/rgb_420.jpg");
+  const std::size_t frame = jpeg.find("\xff\xc0");
+  REQUIRE(frame != std::string::npos);
+  const std::string size = "\xc3\x50\xc3\x50";  // 50,000 x 50,000
+  jpeg.replace(frame + 5, size.size(), size);
+  TarWriter tar;
+  tar.Add("a.txt", "a")
+      .Add("a.jpg", jpeg)
+      .Add("b.txt", "b")
+      .Add("b.jpg", BytesOf("tests/data/images/rgb_420.jpg"));
+  set.folder.Write("s.tar", tar.Bytes());
+  set.terms.depth = FileDepth::kHeader;
+  const RowSet rows = set.Open(set.folder / "s.tar");
+  CHECK(rows.sums().rows == 2);
+  CHECK(rows.sums().bad == 1);
+  REQUIRE(set.faults.size() == 1);
+  CHECK_THAT(set.faults[0],
+             Catch::StartsWith("0 s.tar: row 0 (id \"a\"): ") &&
+                 Catch::Contains("s.tar: a.jpg: not a usable jpeg: more than 64 million pixels"));
+}
+
 TEST_CASE("a file that changes while its rows are in use is not read as if it had not", "[data]") {
   SetFolder set;
   const RowSet rows = set.Open(set.Pattern());
