@@ -33,7 +33,7 @@ bool AnySynthetic(const Config& config) {
 
 }  // namespace
 
-/// Prints a line a second of sets that take longer than that to index.
+/// Prints how far the indexing is, once a second, from the first second on.
 static IndexPrinter IndexLines() {
   using Clock = std::chrono::steady_clock;
   return [begin = Clock::now(), next = Clock::now() + std::chrono::seconds(1)](

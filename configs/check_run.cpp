@@ -82,7 +82,7 @@ static void CheckEpochs(const Config& config, Report& report) {
                 "expected run.steps: modules of kind \"synthetic\" read no rows to count");
 }
 
-/// Reports a file of rows whose ending is that of a format which is not read, or not of the stated one.
+/// Reports a file whose ending belongs to no format that is read, or to another one than stated.
 static void CheckEnding(const std::string& key, const std::string& path,
                         const std::string& format_key, const std::string& format, Report& report) {
   if (path.empty()) return;

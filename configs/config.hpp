@@ -353,7 +353,7 @@ struct DataConfig {
 
   /// Whether there is anything to train on.
   bool has_train() const { return !train.empty() || !sources.empty(); }
-  /// The paths of `train` or of `sources`, and the words for them.
+  /// The paths of `sources`, or else of `train`; and the same as one text.
   std::vector<std::string> train_paths() const;
   std::string train_name() const;
   friend bool operator==(const DataConfig&, const DataConfig&) = default;

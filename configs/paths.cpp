@@ -56,7 +56,7 @@ bool HoldsPath(const KeySpec& key) {
          key.type == ValueType::kWeights;
 }
 
-/// Whether a path is a pattern (data/rows/shards.hpp): what it stands for is found when rows are read.
+/// Returns whether a path is a pattern (data/rows/shards.hpp). Its files are looked for when rows are read.
 static bool StandsForMany(const std::string& path) {
   return path.find_first_of("{*?[") != std::string::npos && !WhyNotOpened(path).empty();
 }

@@ -13,8 +13,8 @@ namespace troupe {
 /// cannot be read has no line: the code that opens it reports the error.
 std::string DataDigests(const Config& config);
 
-/// Returns what the samples of a row depend on besides the row: tokenizer, prompt, the shapes of encoders,
-/// and `context`, the most tokens of a sample. 32 digits.
+/// Returns a digest of all that turns a row into a sample: tokenizer, prompt, encoders, and `context`, the
+/// most tokens of a sample. 32 digits.
 std::string FormatKey(const Config& config, std::int64_t context);
 
 }  // namespace troupe

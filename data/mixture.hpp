@@ -6,17 +6,17 @@
 
 namespace troupe {
 
-/// In every prefix of the order, each source has given its share of the samples to within one.
-/// Computed once for a period, after which all shares are met exactly; any place costs one lookup.
+/// Every prefix of the order holds each source's share to within one sample. The order repeats after a
+/// period, which is computed once; a place costs one lookup.
 ///   source   Tijdeman, "The chairman assignment problem", 1980: of the sources that are owed enough,
 ///            the one whose next sample is due first
 class Mixture {
  public:
-  /// `weights`: positive. Shares are exact if the weights are whole millionths of some number;
-  /// otherwise they are rounded to millionths of the sum. Throws std::invalid_argument.
+  /// `weights`: positive. Weights with at most six decimals give exact shares; others are rounded to
+  /// millionths of their sum. Throws std::invalid_argument.
   explicit Mixture(const std::vector<double>& weights);
 
-  /// A sample of a source: `draw` is how many that source has given before.
+  /// A sample of a source. `draw` counts the samples of that source before it.
   struct Drawn {
     int source = 0;
     std::int64_t draw = 0;

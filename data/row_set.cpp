@@ -13,16 +13,16 @@
 namespace troupe {
 namespace {
 
-/// Part of every key: another version reads other samples from the same bytes.
+/// Part of every key. Change it when the same bytes give other samples.
 constexpr const char* kIndexVersion = "1";
 constexpr std::size_t kKeyDigits = 32;
 constexpr std::size_t kSetDigits = 16;
-/// More small files have their indexes in the cache, which takes no descriptor of each.
+/// An index in memory takes a descriptor for as long as the job runs.
 constexpr std::size_t kMostInMemory = 64;
 constexpr std::size_t kMostOpen = 64;
 
-/// Names the index of a file. The inode stands for the contents, so that links to one file share it. A list's
-/// items lie in its folder, which therefore counts, too.
+/// Names the index of a file. Links to one file share an index, since they have the same inode. Of a list the
+/// folder counts, too: its images lie there.
 std::string KeyOf(const Shard& shard, const SetTerms& terms) {
   const RowFormat& format = FormatOfFile(shard.path);
   std::string text = std::string(kIndexVersion) + " " + std::to_string(shard.inode) + " " +
@@ -35,7 +35,7 @@ std::string KeyOf(const Shard& shard, const SetTerms& terms) {
       .substr(0, kKeyDigits);
 }
 
-/// Thrown by the building of an index of a file of which not all rows can be found.
+/// Thrown while an index is built: not all rows of the file can be found.
 struct NotWhole {};
 
 }  // namespace
@@ -114,8 +114,7 @@ RowSet::Indexed RowSet::IndexFile(const File& file, const SetTerms& terms, int t
       build(*own);
       indexed.index = index = own;
     } else {
-      // The faults of a list may be those of other files, which may have been repaired. Those of a shard may
-      // have been those of its disk.
+      // A user may have repaired the images of a list. A disk may have failed while a shard was read.
       const auto is_final = [&](const RowIndex& found) {
         if (found.sums().bad == 0) return true;
         if (!FormatOfFile(file.shard.path).holds_items()) return false;

@@ -1,5 +1,4 @@
-// The rows of one or several sources, each of one or many files, read one at a time. Memory holds the files,
-// not the rows.
+// Reads rows of many files one at a time. Memory holds the names of the files, not the rows.
 #pragma once
 
 #include <cstdint>
@@ -44,7 +43,7 @@ struct StoredRow {
   LlavaRow row;
 };
 
-/// A fault, the file it is in, and the set's number of that file's first row.
+/// Called with a fault, its file, and the number that the set gives to the file's first row.
 using ReportFault =
     std::function<void(const DataFault&, const std::string& file, std::int64_t first_row)>;
 
@@ -98,8 +97,7 @@ class RowSet {
   Indexed IndexFile(const File& file, const SetTerms& terms, int threads,
                     const std::function<void(std::int64_t)>& measured) const;
   std::map<std::string, Indexed> IndexAll(const SetTerms& terms) const;
-  /// Measures the bad rows of a file again, for what is wrong with them. Returns none if one of them is
-  /// good now.
+  /// Measures the bad rows of a file again and returns their faults; none if a row has become good.
   std::vector<DataFault> FaultsOf(const File& file, const RowIndex& index) const;
   const File& At(std::int64_t row) const;
   std::shared_ptr<const RowFile> Opened(const File& file) const;

@@ -30,7 +30,7 @@ void RequireAnswers(const RowSet& rows, const std::string& files, std::int64_t c
                   std::to_string(context) + " tokens");
 }
 
-/// Throws FaultError if a sample is not what its index says: all processes count on that.
+/// Throws FaultError if a sample differs from its index, on which all processes rely.
 void RequireAsIndexed(const NumberedSample& built, const RowFacts& facts) {
   const Sample& sample = built.sample;
   if (std::ssize(sample.tokens) == facts.tokens && sample.num_labels() == facts.labels &&
@@ -173,7 +173,7 @@ void RowSource::AddShardOrders() {
     const auto& stated = config_.data.sources;
     weights.push_back(stated.empty() || !stated[i].weight ? static_cast<double>(rows.size())
                                                           : *stated[i].weight);
-    // The first source has the order of a run that has no other.
+    // A run with one source has the order that it had before there were several.
     const std::uint64_t seed = i == 0 ? config_.run.seed : MixBits(config_.run.seed ^ MixBits(i));
     shard_orders_.push_back(std::make_unique<const ShardOrder>(seed, train_.rows.SizesOf(i),
                                                                config_.data.shuffle_shards));

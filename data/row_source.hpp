@@ -53,8 +53,7 @@ struct UsedSet {
 /// Thread-safe.
 class RowSource : public InputSource {
  public:
-  /// Opens both sets. Of files that have no index yet, checks every row, and every item to the depth of
-  /// `files`. Throws DataError
+  /// Opens both sets. Checks every row of files that have no index yet, and their items as `files` says. Throws DataError
   /// with the first few faults unless `policy` skips their rows, and if no row is left. With a
   /// policy that skips, an item that later fails to decode is replaced by zeros.
   explicit RowSource(const Config& config, FileDepth files = FileDepth::kNone,

@@ -25,7 +25,7 @@ std::shared_ptr<const ShardOrder::Epoch> ShardOrder::EpochOf(std::int64_t number
   const auto count = std::ssize(starts_) - 1;
   std::int64_t rows = 0;
   for (std::int64_t i = 0; i < count; ++i) {
-    // Another key than that of the rows: their orders must differ where both have the same size.
+    // Shards and rows have different keys. Otherwise equal numbers of both would have the same order.
     const std::int64_t shard = SampleOrder(MixBits(~seed_), number, i, count);
     epoch->shards.push_back(static_cast<std::size_t>(shard));
     rows += starts_[epoch->shards.back() + 1] - starts_[epoch->shards.back()];

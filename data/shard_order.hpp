@@ -1,5 +1,5 @@
-// The order of the rows of one source: each epoch draws an order of its shards, and mixes the rows of a few
-// neighbouring ones. Reads stay within these, and nothing is stored.
+// The order of the rows of one source. Each epoch draws an order of the shards and mixes the rows of a few
+// neighbours, so that reads stay within these. Nothing is stored.
 #pragma once
 
 #include <cstdint>

@@ -51,8 +51,8 @@ class StepOrder {
   std::vector<std::int64_t> Order(const std::vector<SampleTimes>& samples,
                                   std::int64_t microbatches) const;
 
-  /// Returns how many times the mean load the fullest replica of a module has when sample order[k] is at
-  /// place k, for the module where that is most; 1: all have the same. Colocated encoders do not count.
+  /// Returns the load of the fullest replica over the mean load, of the module where that is largest, with
+  /// sample order[k] at place k. 1: loads are equal. Colocated encoders do not count.
   double MaxOverMean(const std::vector<SampleTimes>& samples,
                      const std::vector<std::int64_t>& order) const;
 

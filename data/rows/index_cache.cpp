@@ -137,7 +137,7 @@ std::shared_ptr<const RowIndex> IndexCache::Get(
   return made;
 }
 
-/// Removes what a job left that was killed while it built an index. Files in work are locked.
+/// Removes a file that a killed job left behind. A job locks the file that it fills.
 static void RemoveUnlessLocked(const fs::path& path) {
   const int file = open(path.c_str(), O_RDWR | O_CLOEXEC);
   if (file < 0) return;

@@ -42,7 +42,7 @@ struct CountedBytes {
   std::int64_t count = 0;  ///< taken so far
 };
 
-/// An input iterator over them for the parser, which takes one byte at a time and none ahead.
+/// Iterates over them. The parser takes one byte at a time, so `count` tells where it is.
 class ByteIterator {
  public:
   using iterator_category = std::input_iterator_tag;

@@ -1,7 +1,7 @@
-// The index of a file of rows: where each row lies and what it becomes, so that a run reads a row without
-// those before it. It lies in a file, and memory holds none of it.
+// The index of a file of rows: the place of each row, and the sizes of its sample. A run reads any row
+// without those before it. The index is a file, too: memory holds only its header.
 //
-//   header   256 bytes: Sums and what they are of
+//   header   256 bytes: number of encoders, sums, digests
 //   records  one per row: offset 8, size 4, line 4, CRC-32 4, tokens 4, labels 4, flags 4 bytes, then
 //            4 bytes per encoder, the total length of its items; little endian
 #pragma once

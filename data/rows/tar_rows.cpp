@@ -32,7 +32,7 @@ using Archive = std::unique_ptr<archive, FreeArchive>;
   throw std::runtime_error(what + (text == nullptr ? "" : std::string(": ") + text));
 }
 
-/// A reader of plain tar archives; the library's other formats and filters stay shut.
+/// Returns a reader of plain tar archives: other formats and compression are not enabled.
 Archive NewArchive() {
   Archive open(archive_read_new());
   if (open == nullptr) throw std::bad_alloc();
@@ -75,7 +75,7 @@ std::string_view LastOf(std::string_view ending) {
   return dot == std::string_view::npos ? ending : ending.substr(dot + 1);
 }
 
-/// Reads a row whose members stand one after the other in `bytes`.
+/// Reads a row from the bytes of its members.
 class MembersReader {
  public:
   /// Sets `id` to the row's key as soon as it is known.
@@ -209,7 +209,7 @@ class MembersReader {
   std::vector<std::string> order_;  ///< endings of `members_` as they stand in the archive
 };
 
-/// An archive ends with as many zeros.
+/// Zeros at the end of an archive.
 constexpr std::int64_t kEndBytes = 1024;
 constexpr const char* kCutShort = "expected zeros at the end of the archive: it may be cut short";
 constexpr const char* kSecondArchive =
