@@ -106,7 +106,7 @@ TROUPE_FOR_EVERY_CPU void ToBytes(std::span<const std::int32_t> sums, std::uint8
 
 using Colour = std::array<std::int32_t, kChannels>;
 
-/// The channels of a pixel, and a fourth number that nobody reads: a CPU multiplies four at a time.
+/// The three channels of a pixel and one unused number, since a CPU multiplies four numbers at once.
 using Pixel [[gnu::vector_size(4 * sizeof(std::int32_t))]] = std::int32_t;
 
 TROUPE_INLINED Pixel PixelAt(const std::uint8_t* place) {

@@ -24,10 +24,13 @@ struct Surroundings {
   std::function<JobDevices(const std::string& name, const Config& config)> devices_of;
 };
 
-/// Returns changes each of which is enough by itself, each found by a search: the fewest devices, up to 16 times as
-/// many (a power of two inside a node, else whole nodes); the known device with the least memory that is enough; the
-/// optimizer's state divided over data parallelism; bfloat16. If an encoder does not fit on devices of its own kind,
-/// returns only what is enough for that: up to 16 times as many of them, or none.
+/// Returns changes. Each is enough by itself and is found by a search:
+///   - the fewest devices, up to 16 times as many: a power of two inside a node, else whole nodes
+///   - the known device with the least memory that is enough
+///   - replicas divide the optimizer's state
+///   - bfloat16
+/// If an encoder does not fit on devices of its own kind, returns one change or none: more of these devices, up to 16
+/// times as many.
 std::vector<NearestChange> NearestChanges(const Config& config, int ranks,
                                           const Surroundings& around);
 

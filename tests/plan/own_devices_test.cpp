@@ -33,7 +33,7 @@ Config SmallJob() {
   return config;
 }
 
-/// Vision has ranks of its own. The other encoder runs inside the language model.
+/// The encoder "vision" runs on separate ranks, and the other encoder inside the language model.
 PlannedJob VisionApart(const Config& config, bool on_own_devices) {
   PlannedJob job;
   job.sink = {.layout = {.dp = 4}, .micro_batch_size = 1, .microbatches = 8};
@@ -163,7 +163,7 @@ TEST_CASE("a plan fits if each kind of device has the memory", "[plan]") {
   CHECK(full.bytes > full.fullest.bytes);  // the language model holds more, and has the room
 }
 
-TEST_CASE("an encoder gets the fewest of its own devices that keep the step as short", "[plan]") {
+TEST_CASE("an encoder gets no more of its own devices than shorten the step", "[plan]") {
   const Config config = SmallJob();
   const DeviceModel main = SomeDevice(1e9);
   const double speed = GENERATE(0.2e9, 1e9, 5e9);
