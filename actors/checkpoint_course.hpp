@@ -10,7 +10,7 @@
 #include <cstdint>
 #include <optional>
 
-#include "modules/stage_program.hpp"
+#include "modules/input_source.hpp"
 
 namespace troupe {
 

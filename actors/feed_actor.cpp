@@ -36,10 +36,10 @@ void Deliver(FeedPointer self, const Input& input) {
   }
 }
 
-/// "feed of vision dp2 (step 4 mb 1)": of the unit that is loaded next, counted within its step.
-std::string NameWithUnit(const FeedState& s, const Round& round) {
-  return s.config.name + " (" + RoundName(round) +
-         (s.config.units.is_window() ? " window " : " mb ") + std::to_string(s.unit_in_round) + ")";
+/// "feed of vision dp2 (step 4 mb 1)": the unit is counted within its step.
+std::string NameWithUnit(const FeedState& s, const FeedUnit& unit) {
+  return s.config.name + " (" + RoundName(unit.round) +
+         (s.config.units.is_window() ? " window " : " mb ") + std::to_string(unit.unit) + ")";
 }
 
 /// The units that are untaken by the stage which has taken most.
@@ -53,23 +53,79 @@ std::size_t Untaken(const FeedState& s) {
   return fewest;
 }
 
-/// Loads and delivers the next unit if there is room. The only place that loads.
+void Ask(FeedPointer self, FeedState::Ordered& ordered) {
+  FeedState& s = self->state;
+  const Units units = s.config.units.In(ordered.unit.round.microbatches);
+  PrepareUnit ask{.unit = ordered.number,
+                  .round = ordered.unit.round.number,
+                  .first_microbatch = ordered.unit.unit * units.microbatches_each,
+                  .samples = {}};
+  try {
+    ask.samples = s.config.source->TicketsOf(ordered.unit);
+  } catch (const std::exception& e) {
+    ordered.failure = Failure(e.what());
+    return;
+  }
+  const auto done = [self, number = ordered.number](auto keep) {
+    keep(*std::ranges::find(self->state.ordered, number, &FeedState::Ordered::number));
+    Pump(self);
+  };
+  self->request(s.config.dispatcher, caf::infinite, ask)
+      .then(
+          [done](const UnitPrepared& prepared) {
+            done([&](FeedState::Ordered& asked) { asked.samples = prepared.samples; });
+          },
+          [done](const caf::error& reason) {
+            done([&](FeedState::Ordered& asked) { asked.failure = FailureOf(reason); });
+          });
+}
+
+/// Orders the next unit. The samples of a source that has none to prepare are there at once.
+void OrderNext(FeedPointer self) {
+  FeedState& s = self->state;
+  const Round& round = s.rounds.front();
+  FeedState::Ordered& ordered = s.ordered.emplace_back(FeedState::Ordered{
+      .unit = {s.config.module, s.config.dp, round, s.unit_in_round}, .number = s.unit});
+  ++s.unit;
+  if (++s.unit_in_round == s.config.units.In(round.microbatches).count) {
+    s.unit_in_round = 0;
+    s.rounds.pop_front();
+  }
+  if (s.config.dispatcher) return Ask(self, ordered);
+  ordered.samples.emplace();
+}
+
+/// Makes the inputs of the oldest unit that is ordered and sends them.
+void DeliverOldest(FeedPointer self) {
+  FeedState& s = self->state;
+  FeedState::Ordered ordered = std::move(s.ordered.front());
+  s.ordered.pop_front();
+  if (ordered.failure) {
+    return Fail(self, NameWithUnit(s, ordered.unit) + ": " + ordered.failure->text);
+  }
+  Input input{ordered.number, nullptr, {}};
+  try {
+    input.data = s.config.source->Assemble(ordered.unit, *ordered.samples);
+    input.samples = input.data->names;
+  } catch (const std::exception& e) {
+    return Fail(self, NameWithUnit(s, ordered.unit) + ": " + e.what());
+  }
+  ordered.samples.reset();
+  if (s.config.dispatcher) self->send(s.config.dispatcher, SamplesUsed{ordered.number});
+  Deliver(self, input);
+}
+
+/// The only place that orders and delivers units.
 void Pump(FeedPointer self) {
   FeedState& s = self->state;
-  while (!s.rounds.empty() && Untaken(s) < static_cast<std::size_t>(s.config.ahead)) {
-    const Round& round = s.rounds.front();
-    Input input{s.unit++, nullptr, {}};
-    try {
-      input.data = s.config.source->Load(s.config.module, s.config.dp, round, s.unit_in_round);
-      input.samples = input.data->names;
-    } catch (const std::exception& e) {
-      return Fail(self, NameWithUnit(s, round) + ": " + e.what());
+  while (!self->failed()) {
+    while (!s.rounds.empty() && s.ordered.size() < static_cast<std::size_t>(s.config.prefetch)) {
+      OrderNext(self);
     }
-    if (++s.unit_in_round == s.config.units.In(round.microbatches).count) {
-      s.unit_in_round = 0;
-      s.rounds.pop_front();
-    }
-    Deliver(self, input);
+    const bool ready =
+        !s.ordered.empty() && (s.ordered.front().samples.has_value() || s.ordered.front().failure);
+    if (!ready || Untaken(s) >= static_cast<std::size_t>(s.config.ahead)) return;
+    DeliverOldest(self);
   }
 }
 

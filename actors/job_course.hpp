@@ -13,7 +13,7 @@
 
 #include "actors/slow_ranks.hpp"
 #include "files/byte_source.hpp"
-#include "modules/stage_program.hpp"
+#include "modules/input_source.hpp"
 #include "modules/stored_state.hpp"
 #include "modules/tensor_pieces.hpp"
 

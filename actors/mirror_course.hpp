@@ -11,7 +11,7 @@
 #include <deque>
 #include <optional>
 
-#include "modules/stage_program.hpp"
+#include "modules/input_source.hpp"
 
 namespace troupe {
 

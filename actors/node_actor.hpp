@@ -41,6 +41,7 @@
 #include "actors/actor_base.hpp"
 #include "actors/device_actor.hpp"
 #include "actors/director_actor.hpp"
+#include "messages/data.hpp"
 #include "messages/node.hpp"
 #include "messages/round.hpp"
 #include "plan/job_plan.hpp"
@@ -93,6 +94,7 @@ struct NodeState {
   std::shared_ptr<void> abort_subscription;
   std::function<void()> cancel_build;           ///< process 0
   Director director;                            ///< process 0
+  Dispatcher dispatcher;                        ///< of a process with feeds that need one
   std::map<caf::actor_addr, ActorId> children;  ///< alive
   std::vector<caf::actor> owned;
 

@@ -6,7 +6,9 @@
 #include <caf/send.hpp>
 
 #include "actors/boundary_leader.hpp"
+#include "actors/data_worker.hpp"
 #include "actors/device_actor.hpp"
+#include "actors/dispatcher_actor.hpp"
 #include "actors/feed_actor.hpp"
 #include "actors/lock_step_actor.hpp"
 #include "actors/phase_actor.hpp"
@@ -375,6 +377,27 @@ Spawned Spawn(NodePointer self, const SpawnPhase& request) {
   return Make(self, id, false, RunPhase, std::move(config));
 }
 
+/// Returns the dispatcher of this process, which it makes with its workers when it is first asked for.
+/// It is invalid if there are no samples to prepare.
+static Dispatcher DispatcherOf(NodePointer self) {
+  NodeState& s = self->state;
+  if (s.dispatcher || !s.config.source->prepares()) return s.dispatcher;
+  const DataConfig& data = PlanOf(self).config().data;
+  const std::string& process = s.config.processes->Of(s.config.self).name;
+  const ActorId id{.kind = ActorKind::kDispatcher, .of = process};
+  DispatcherConfig config;
+  config.name = ToString(id);
+  config.most_bytes = data.prefetch_mib << 20;
+  for (int i = 0; i < data.workers; ++i) {
+    const ActorId worker{.kind = ActorKind::kDataWorker, .set = i, .of = process};
+    config.workers.push_back(caf::actor_cast<DataWorker>(
+        Make(self, worker, true, RunDataWorker, DataWorkerConfig{s.config.source}).actor));
+  }
+  s.dispatcher =
+      caf::actor_cast<Dispatcher>(Make(self, id, false, RunDispatcher, std::move(config)).actor);
+  return s.dispatcher;
+}
+
 Spawned Spawn(NodePointer self, const SpawnFeed& request) {
   const ModulePlan& module = PlanOf(self).ModuleOf(request.module);
   FeedConfig config;
@@ -383,6 +406,8 @@ Spawned Spawn(NodePointer self, const SpawnFeed& request) {
   config.units = module.units;
   config.stages = request.stages;
   config.source = self->state.config.source;
+  config.dispatcher = DispatcherOf(self);
+  config.prefetch = static_cast<int>(PlanOf(self).config().data.prefetch);
   const ActorId id = PlanOf(self).FeedActor(request.module, request.dp);
   config.name = ToString(id);
   return Make(self, id, true, RunFeed, std::move(config));

@@ -6,7 +6,7 @@
 #include <stdexcept>
 #include <utility>
 
-#include "data/field_items.hpp"
+#include "data/prepared_sample.hpp"
 #include "files/sha256.hpp"
 #include "files/strict_json.hpp"
 #include "files/text_file.hpp"
@@ -207,12 +207,14 @@ Prompt PromptOfQuestion(const QuestionList& list, std::size_t index, const Sampl
   prompt.tokens = std::move(sample.tokens);
   for (std::size_t field = 0; field < encoders.size(); ++field) {
     if (row.files[field].empty()) continue;
-    std::vector<ItemFile> files;
-    for (const std::string& file : row.files[field]) files.push_back(row.ItemOf(list.set, file));
-    const auto failed = [&](std::size_t, const std::runtime_error& error, bool) {
+    const auto failed = [&](const std::runtime_error& error, bool) {
       throw FaultError(list.set.file, row.Fault(FaultKind::kItem, error.what()));
     };
-    prompt.items.push_back({encoders[field], ReadItems(format.items[field], files, failed),
+    std::vector<PreparedItem> items;
+    for (const std::string& file : row.files[field]) {
+      items.push_back(PrepareItem(format.items[field], row.ItemOf(list.set, file), failed));
+    }
+    prompt.items.push_back({encoders[field], Finished(items, format.items[field]),
                             std::move(sample.positions[field]), std::move(sample.newlines[field])});
   }
   return prompt;

@@ -15,7 +15,7 @@
 #include "cluster/run_key.hpp"
 #include "configs/config.hpp"
 #include "modules/held_files.hpp"
-#include "modules/stage_program.hpp"
+#include "modules/input_source.hpp"
 #include "modules/task_thread.hpp"
 #include "modules/work_queue.hpp"
 #include "plan/job_plan.hpp"

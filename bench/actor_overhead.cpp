@@ -68,9 +68,9 @@ class Preloaded : public InputSource {
       }
     }
   }
-  std::shared_ptr<const Inputs> Load(const std::string& module, int, const Round& round,
-                                     std::int64_t unit) override {
-    return inputs_.at({module, round.step % kBatches, unit});
+  std::shared_ptr<const Inputs> Assemble(const FeedUnit& unit,
+                                         const std::vector<Buffer>&) override {
+    return inputs_.at({unit.module, unit.round.step % kBatches, unit.unit});
   }
   RoundCounts Count(const Round& round) override {
     return counts_[static_cast<std::size_t>(round.step % kBatches)];

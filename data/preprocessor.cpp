@@ -1,5 +1,6 @@
 #include "data/preprocessor.hpp"
 
+#include <cstring>
 #include <functional>
 #include <mutex>
 #include <stdexcept>
@@ -24,12 +25,20 @@ class ImagePreprocessor final : public Preprocessor {
     return PlacesOfTiles(size, GridOf(field_, size), encoder.tile_side());
   }
   void Read(const ItemFile& file, std::span<float> output) const override {
+    Finish(Prepare(file, output.size()), output);
+  }
+  std::vector<std::uint8_t> Prepare(const ItemFile& file, std::size_t num_values) const override {
     const Image image = ReadImage(file);
     const PixelSize size{image.height, image.width};
-    if (field_.recipe().has_tiles() && size != SizeOf(file)) {
+    std::vector<std::uint8_t> squares = ToSquares(image, field_);
+    if (squares.size() != num_values || (field_.recipe().has_tiles() && size != SizeOf(file))) {
       throw ImageError(file.name + ": its size has changed since it was counted");
     }
-    ToPixels(image, field_, output);
+    return squares;
+  }
+  std::size_t value_bytes() const override { return 1; }
+  void Finish(std::span<const std::uint8_t> prepared, std::span<float> output) const override {
+    Normalise(prepared, field_, output);
   }
   const char* ZerosName() const override { return "the mean colour"; }
   std::optional<ImageFacts> Check(const ItemFile& file, bool decode) const override {
@@ -75,6 +84,19 @@ std::vector<PreprocessorMaker>& Makers() {
 ItemPlaces Preprocessor::PlacesOf(const ItemFile& file, const ModelConfig& encoder) const {
   const std::int64_t length = LengthOf(file);
   return PlacesInOrder(length, encoder.RowsOf(length));
+}
+
+std::vector<std::uint8_t> Preprocessor::Prepare(const ItemFile& file,
+                                                std::size_t num_values) const {
+  std::vector<float> values(num_values);
+  Read(file, values);
+  std::vector<std::uint8_t> bytes(num_values * sizeof(float));
+  std::memcpy(bytes.data(), values.data(), bytes.size());
+  return bytes;
+}
+
+void Preprocessor::Finish(std::span<const std::uint8_t> prepared, std::span<float> output) const {
+  std::memcpy(output.data(), prepared.data(), output.size_bytes());
 }
 
 std::unique_ptr<const Preprocessor> MakePreprocessor(const Field& field) {

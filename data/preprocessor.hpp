@@ -6,6 +6,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "data/image.hpp"
 #include "data/rows/item_file.hpp"
@@ -27,6 +28,12 @@ class Preprocessor {
   virtual ItemPlaces PlacesOf(const ItemFile& file, const ModelConfig& encoder) const;
   /// Fills [LengthOf(file), row shape...], float32.
   virtual void Read(const ItemFile& file, std::span<float> output) const = 0;
+  /// Does the slow part of Read, and returns `num_values` values of value_bytes() each, which can be
+  /// sent to another process.
+  virtual std::vector<std::uint8_t> Prepare(const ItemFile& file, std::size_t num_values) const;
+  virtual std::size_t value_bytes() const { return sizeof(float); }
+  /// Fills what Read would fill from what Prepare has returned.
+  virtual void Finish(std::span<const std::uint8_t> prepared, std::span<float> output) const;
   /// Returns the name of values of 0 in texts.
   virtual const char* ZerosName() const { return "zeros"; }
   /// Throws if the file cannot be used. `decode`: reads the whole file, else only its header.

@@ -4,23 +4,12 @@
 #include <stdexcept>
 
 #include "data/digest.hpp"
-#include "data/field_items.hpp"
 #include "files/sha256.hpp"
 #include "layout/mix_bits.hpp"
 #include "layout/text.hpp"
-#include "plan/row_cuts.hpp"
-#include "plan/unit_samples.hpp"
 
 namespace troupe {
 namespace {
-
-/// Throws std::invalid_argument unless 0 <= value < limit.
-void CheckIndex(const std::string& module, const char* what, std::int64_t value,
-                std::int64_t limit) {
-  if (value >= 0 && value < limit) return;
-  throw std::invalid_argument(module + ": expected a " + what + " in [0, " + std::to_string(limit) +
-                              "), got " + std::to_string(value));
-}
 
 /// Throws DataError if `rows` has rows and none has an answer.
 void RequireAnswers(const RowSet& rows, const std::string& files, std::int64_t context) {
@@ -28,89 +17,6 @@ void RequireAnswers(const RowSet& rows, const std::string& files, std::int64_t c
   throw DataError(files +
                   ": expected answers to learn from, no row has one within the context of " +
                   std::to_string(context) + " tokens");
-}
-
-/// Throws FaultError if a sample differs from its index, on which all processes rely.
-void RequireAsIndexed(const NumberedSample& built, const RowFacts& facts) {
-  const Sample& sample = built.sample;
-  if (std::ssize(sample.tokens) == facts.tokens && sample.num_labels() == facts.labels &&
-      sample.lengths == facts.lengths) {
-    return;
-  }
-  throw FaultError(built.stored->origin.file,
-                   built.stored->row.Fault(FaultKind::kItem,
-                                           "its images have other sizes than when it was indexed"));
-}
-
-/// Returns whether an end of an encoder's edges cuts rows.
-bool CutsRowsOf(const Config& config, const std::string& encoder) {
-  return std::ranges::any_of(config.edges, [&](const EdgeConfig& edge) {
-    return edge.from == encoder && CutsRows(config, edge);
-  });
-}
-
-/// Fills tokens, labels and content, [B, T] with T the longest sample (at least 1), padded; and the
-/// table, with T rows per sample if the layers compute the padding, too.
-void FillText(std::span<const NumberedSample> samples, std::int64_t pad, bool padded,
-              Inputs& inputs) {
-  std::size_t num_tokens = 1;
-  for (const NumberedSample& each : samples) {
-    num_tokens = std::max(num_tokens, each.sample.tokens.size());
-  }
-  const Shape shape = {std::ssize(samples), static_cast<std::int64_t>(num_tokens)};
-  inputs.tokens = Buffer::Allocate(shape, DType::kInt64);
-  inputs.labels = Buffer::Allocate(shape, DType::kInt64);
-  inputs.content = Buffer::Zeros(shape, DType::kUInt8);
-  std::fill_n(inputs.tokens.as<std::int64_t>(), NumElements(shape), pad);
-  std::fill_n(inputs.labels.as<std::int64_t>(), NumElements(shape), kNoLabel);
-  inputs.table = {};
-  for (std::size_t b = 0; b < samples.size(); ++b) {
-    const Sample& sample = samples[b].sample;
-    const std::size_t begin = b * num_tokens;
-    std::copy(sample.tokens.begin(), sample.tokens.end(), inputs.tokens.as<std::int64_t>() + begin);
-    std::copy(sample.labels.begin(), sample.labels.end(), inputs.labels.as<std::int64_t>() + begin);
-    std::copy(sample.content.begin(), sample.content.end(),
-              inputs.content.as<std::uint8_t>() + begin);
-    inputs.num_tokens += std::ssize(sample.tokens);
-    inputs.table.samples.push_back(samples[b].number);
-    inputs.table.rows.push_back(padded ? shape[1] : std::ssize(sample.tokens));
-    inputs.table.lengths.push_back(std::ssize(sample.tokens));
-  }
-}
-
-/// Returns the rows that each sample takes from encoder `encoder`; with their places if an end of the
-/// edge cuts them.
-RowTable EncoderRows(std::span<const NumberedSample> samples, std::size_t encoder, bool cut) {
-  RowTable table;
-  for (const NumberedSample& each : samples) {
-    const std::vector<std::int64_t>& places = each.sample.positions[encoder];
-    table.samples.push_back(each.number);
-    table.rows.push_back(std::ssize(places));
-    if (!cut) continue;
-    table.lengths.push_back(std::ssize(each.sample.tokens));
-    for (std::size_t row = 0; row < places.size(); ++row) {
-      AppendRow(each.number, static_cast<std::int64_t>(row), places[row], table.runs);
-    }
-  }
-  return table;
-}
-
-/// Returns `places` of every sample for encoder `encoder`: [n] int64, b * T + t with `num_tokens` = T.
-/// A place of -1 stays.
-Buffer InBatch(std::span<const NumberedSample> samples,
-               std::vector<std::vector<std::int64_t>> Sample::*places, std::size_t encoder,
-               std::int64_t num_tokens) {
-  std::vector<std::int64_t> all;
-  std::int64_t begin = 0;
-  for (const NumberedSample& each : samples) {
-    for (const std::int64_t t : (each.sample.*places)[encoder]) {
-      all.push_back(t < 0 ? t : begin + t);
-    }
-    begin += num_tokens;
-  }
-  Buffer buffer = Buffer::Allocate({std::ssize(all)}, DType::kInt64);
-  std::ranges::copy(all, buffer.as<std::int64_t>());
-  return buffer;
 }
 
 }  // namespace
@@ -218,36 +124,6 @@ const GroupedOrder& RowSource::GroupedBy(std::int64_t group) const {
   return *order;
 }
 
-std::shared_ptr<const Inputs> RowSource::Load(const std::string& module, int dp, const Round& round,
-                                              std::int64_t unit) {
-  const ModuleConfig* found = config_.Find(module);
-  if (found == nullptr) throw std::invalid_argument(module + ": no such module");
-  CheckIndex(module, "replica", dp, GridOf(config_, *found).layout().dp);
-  const auto own =
-      static_cast<std::size_t>(std::ranges::find(encoders_, found) - encoders_.begin());
-  const bool reads_text = found->model->text().has_value();
-  if (!reads_text && (own == encoders_.size() || found->inline_in)) {
-    throw std::invalid_argument(module + ": expected a module that reads data by itself");
-  }
-  const Samples samples = SamplesOf(*found, dp, round, unit);
-  auto inputs = std::make_shared<Inputs>();
-  for (const NumberedSample& each : samples) {
-    if (each.stored != nullptr) inputs->names.push_back(each.stored->row.id);
-  }
-  if (!reads_text) {
-    inputs->table = EncoderRows(samples, own, CutsRowsOf(config_, module));
-    LoadItems(round, samples, own, *inputs);
-    return inputs;
-  }
-  FillText(samples, format_->tokenizer->pad(), PadsRows(config_, *found), *inputs);
-  for (std::size_t i = 0; i < encoders_.size(); ++i) {
-    if (config_.FindEdge(encoders_[i]->name, module) == nullptr) continue;
-    AddEdge(samples, i, *inputs);
-    if (encoders_[i]->inline_in == module) LoadItems(round, samples, i, *inputs);
-  }
-  return inputs;
-}
-
 RoundCounts RowSource::Count(const Round& round) {
   const RowSet& rows = SetOf(round).rows;
   const std::int64_t num_samples = config_.samples_per_microbatch() * round.microbatches;
@@ -262,18 +138,6 @@ RoundCounts RowSource::Count(const Round& round) {
     }
   }
   return total;
-}
-
-Inputs RowSource::LoadWhole(const Round& round) {
-  const std::int64_t num_samples = config_.samples_per_microbatch() * round.microbatches;
-  const Samples samples = Build(round, 0, {{0, num_samples}});
-  Inputs inputs;
-  FillText(samples, format_->tokenizer->pad(), /*padded=*/true, inputs);
-  for (std::size_t i = 0; i < encoders_.size(); ++i) {
-    AddEdge(samples, i, inputs);
-    LoadItems(round, samples, i, inputs);
-  }
-  return inputs;
 }
 
 std::vector<std::vector<StepShape>> RowSource::PlacedShapesOf(const Round& round) const {
@@ -413,71 +277,6 @@ std::int64_t RowSource::RowOf(const Round& round, std::int64_t k) const {
   const SkippedRows& skipped = SetOf(round).skipped;
   if (!round.train) return skipped.Contains(row) ? -1 : row;
   return skipped.Substitute(row);
-}
-
-RowSource::Samples RowSource::Build(const Round& round, std::int64_t first,
-                                    const std::vector<Interval>& numbers) const {
-  const RowSet& rows = SetOf(round).rows;
-  Samples samples;
-  for (const Interval& interval : numbers) {
-    for (std::int64_t n = interval.begin; n < interval.end; ++n) {
-      std::int64_t number = n * config_.most_in_pack();
-      for (const std::int64_t row : RowsIn(round, first + n)) {
-        NumberedSample& sample = samples.emplace_back(NumberedSample{number++, {}});
-        if (row < 0) {
-          sample.sample = EmptySample(*format_);
-          continue;
-        }
-        sample.stored = std::make_shared<const StoredRow>(rows.Read(row));
-        sample.sample = BuildSample(sample.stored->origin, sample.stored->row, *format_);
-        RequireAsIndexed(sample, rows.FactsOf(row));
-      }
-    }
-  }
-  return samples;
-}
-
-RowSource::Samples RowSource::SamplesOf(const ModuleConfig& module, int dp, const Round& round,
-                                        std::int64_t unit) const {
-  const bool windows = ColocatedEdge(config_, module) != nullptr;
-  CheckIndex(module.name, windows ? "window" : "microbatch", unit,
-             UnitLength(config_, module).In(round.microbatches).count);
-  const UnitSamples held = SamplesOfUnit(config_, module, dp, round.microbatches, unit);
-  return Build(round, held.first_microbatch * config_.samples_per_microbatch(), held.samples);
-}
-
-void RowSource::AddEdge(const Samples& samples, std::size_t encoder, Inputs& inputs) const {
-  const std::string& name = encoders_[encoder]->name;
-  const std::int64_t num_tokens = inputs.tokens.shape()[1];
-  inputs.positions[name] = InBatch(samples, &Sample::positions, encoder, num_tokens);
-  if (encoders_[encoder]->model->tile_side() > 0) {
-    inputs.newlines[name] = InBatch(samples, &Sample::newlines, encoder, num_tokens);
-  }
-  inputs.expected[name] = EncoderRows(samples, encoder, CutsRowsOf(config_, name));
-}
-
-void RowSource::LoadItems(const Round& round, const Samples& samples, std::size_t encoder,
-                          Inputs& inputs) const {
-  const ItemFormat& format = format_->items[encoder];
-  std::vector<ItemFile> files;
-  std::vector<const StoredRow*> rows;  // of each file
-  for (const NumberedSample& each : samples) {
-    if (each.stored == nullptr) continue;
-    const auto& [origin, row] = *each.stored;
-    for (const std::string& file : row.files[encoder]) {
-      files.push_back(row.ItemOf(origin, file));
-      rows.push_back(each.stored.get());
-    }
-  }
-  const auto failed = [&](std::size_t file, const std::runtime_error& error, bool has_length) {
-    const auto& [origin, row] = *rows[file];
-    const DataFault fault = row.Fault(FaultKind::kItem, error.what());
-    if (!policy_.skip || !has_length) throw FaultError(origin.file, fault);
-    inputs.replaced.push_back(
-        {round.train, row.index, files[file].name,
-         FaultLine(origin.file, fault) + "; replaced by " + format.preprocessor->ZerosName()});
-  };
-  inputs.fields[encoders_[encoder]->name] = ReadItems(format, files, failed);
 }
 
 }  // namespace troupe

@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "configs/config.hpp"
+#include "data/assemble.hpp"
 #include "data/fault_tally.hpp"
 #include "data/grouped_order.hpp"
 #include "data/mixture.hpp"
@@ -30,19 +31,12 @@
 #include "kinds/work.hpp"
 #include "layout/route.hpp"
 #include "modules/batch_order.hpp"
-#include "modules/stage_program.hpp"
+#include "modules/input_source.hpp"
 
 namespace troupe {
 
 /// Called as files are indexed, with what they are and how far it has come.
 using IndexPrinter = std::function<void(const std::string& files, const IndexProgress& progress)>;
-
-/// A sample and its number in the microbatch (or window).
-struct NumberedSample {
-  std::int64_t number = 0;
-  Sample sample;
-  std::shared_ptr<const StoredRow> stored = {};  ///< null for an empty sample
-};
 
 /// The rows of a set, and those that are left out.
 struct UsedSet {
@@ -64,8 +58,11 @@ class RowSource : public InputSource {
   /// The unit of a language model is a microbatch. The unit of an encoder is a microbatch, or a
   /// window of them if it is colocated. Sample numbers are places in the microbatch, m * N + n in a
   /// window. With data.packing, sample i of the pack in place n is number n * Config::most_in_pack + i.
-  std::shared_ptr<const Inputs> Load(const std::string& module, int dp, const Round& round,
-                                     std::int64_t unit) override;
+  std::shared_ptr<const Inputs> Assemble(const FeedUnit& unit,
+                                         const std::vector<Buffer>& samples) override;
+  bool prepares() const override { return true; }
+  std::vector<SampleTicket> TicketsOf(const FeedUnit& unit) override;
+  Buffer Prepare(const SampleTicket& ticket) override;
   RoundCounts Count(const Round& round) override;
   void TakeLayouts(const Config& config) override;
 
@@ -124,6 +121,11 @@ class RowSource : public InputSource {
   /// Returns the order of the training rows that data.group_by asks for, with groups of this size.
   const GroupedOrder& GroupedBy(std::int64_t group) const;
   const UsedSet& SetOf(const Round& round) const { return round.train ? train_ : held_out_; }
+  /// Returns the module of a unit. Throws std::invalid_argument unless it reads data and the unit exists.
+  const ModuleConfig& CheckedModule(const FeedUnit& unit) const;
+  /// Returns the encoders whose items a module reads, as in SampleTicket.
+  std::uint64_t FieldsOf(const ModuleConfig& module) const;
+  SampleTicket TicketOf(bool train, std::int64_t row, std::uint64_t fields) const;
   /// Returns the row of sample k in the order, -1 beyond the end of the held-out file.
   std::int64_t DrawnRow(const Round& round, std::int64_t k) const;
   /// Returns the row that is used for sample k, -1 for none.
@@ -144,15 +146,17 @@ class RowSource : public InputSource {
   void AddShardOrders();
   void AddPackOrders();
   /// Returns the samples `numbers` of the round's part that begins at sample `first`, numbered from
-  /// there.
-  Samples Build(const Round& round, std::int64_t first, const std::vector<Interval>& numbers) const;
-  Samples SamplesOf(const ModuleConfig& module, int dp, const Round& round,
-                    std::int64_t unit) const;
+  /// there, not prepared.
+  Samples Placed(const Round& round, std::int64_t first,
+                 const std::vector<Interval>& numbers) const;
+  Samples PlacedIn(const FeedUnit& unit) const;
+  /// Fills in what workers have prepared of each, and empty samples.
+  void Fill(bool train, const std::vector<Buffer>& prepared, Samples& samples) const;
+  /// Prepares the items of one encoder.
+  void PrepareItems(bool train, const StoredRow& stored, std::size_t encoder,
+                    PreparedSample& prepared) const;
   /// Adds positions and expected rows of one encoder for the text already in `inputs`.
   void AddEdge(const Samples& samples, std::size_t encoder, Inputs& inputs) const;
-  /// Adds the items of one encoder in (sample, item) order.
-  void LoadItems(const Round& round, const Samples& samples, std::size_t encoder,
-                 Inputs& inputs) const;
 
   Config config_;
   FaultPolicy policy_;

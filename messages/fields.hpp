@@ -8,7 +8,7 @@
 #include "layout/route.hpp"
 #include "messages/wire.hpp"
 #include "modules/held_files.hpp"
-#include "modules/stage_program.hpp"
+#include "modules/input_source.hpp"
 #include "modules/stored_state.hpp"
 #include "trace/unit_place.hpp"
 #include "transport/failure.hpp"

@@ -2,6 +2,7 @@
 // number and name those that are traced (facts.cpp), and for tests.
 #pragma once
 
+#include "messages/data.hpp"
 #include "messages/node.hpp"
 
 namespace troupe {
@@ -35,10 +36,13 @@ using WorkMessages =
              decltype(SetsOf<FromSet>(DeviceAnswers()))() + DeviceCommands() + DeviceAnswers() +
              MessageList<RoundBegin, StageReport, Input, InputTaken, BackwardsDone, Updated,
                          UpdateRound, SquaredNorm, ApplyUpdate, UpdateDone, SaveState, StateSaved,
-                         RunJob, JobDone, JobFailed, StopSoon, SaveSoon>());
+                         RunJob, JobDone, JobFailed, StopSoon, SaveSoon, PrepareSample,
+                         SamplePrepared>());
 
-/// The same, from an actor to itself: they stay in their process.
-using OwnMessages = MessageList<ShardArrived, SliceArrived, StateMoved>;
+/// The same, but they stay in their process: an actor sends them to itself, or a feed to its
+/// dispatcher.
+using OwnMessages =
+    MessageList<ShardArrived, SliceArrived, StateMoved, PrepareUnit, UnitPrepared, SamplesUsed>;
 
 /// Nodes create, watch and end actors by these: not traced.
 using NodeMessages =

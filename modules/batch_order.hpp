@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "modules/stage_program.hpp"
+#include "modules/input_source.hpp"
 #include "plan/step_order.hpp"
 
 namespace troupe {

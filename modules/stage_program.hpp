@@ -248,38 +248,4 @@ inline bool IsStoredHere(const TensorPiece& piece) { return piece.owner && !piec
 /// Makes the program of a shard; called on the device's own thread.
 using ProgramFactory = std::function<std::unique_ptr<StageProgram>(const ShardAddress&)>;
 
-/// One round of microbatches: a training step or an evaluation.
-struct Round {
-  std::int64_t number = 0;  ///< counts both kinds from the start of the run
-  bool train = true;
-  std::int64_t step = 0;          ///< training: the step, from 0; evaluation: steps done so far
-  std::int64_t microbatches = 0;  ///< in this round
-  double loss_scale = 1.0;
-  double token_scale = 0.0;
-  double sample_scale = 0.0;
-  std::int64_t place = 0;  ///< training: of its first sample (modules/data_position.hpp)
-  std::int64_t group = 0;  ///< DataPosition::group
-};
-
-/// What the samples of a round have in all.
-struct RoundCounts {
-  std::int64_t labels = 0;  ///< valid ones
-  std::int64_t tokens = 0;  ///< of text and images, without padding
-  std::int64_t samples = 0;
-};
-
-/// Where Feeds get their inputs from.
-class InputSource {
- public:
-  virtual ~InputSource() = default;
-  /// The inputs of replica `dp` of `module` for unit `unit` of `round` (0 at the round's start).
-  /// Thread-safe. Throws naming file, row and reason.
-  virtual std::shared_ptr<const Inputs> Load(const std::string& module, int dp, const Round& round,
-                                             std::int64_t unit) = 0;
-  virtual RoundCounts Count(const Round& round) = 0;
-  /// From here on the modules have the layouts of `config`, which differs in these alone. Nothing may
-  /// load meanwhile.
-  virtual void TakeLayouts(const Config& /*config*/) {}
-};
-
 }  // namespace troupe

@@ -44,6 +44,10 @@ std::string ToString(const ActorId& id) {
                          : "lock step of " + id.of + replica();
     case ActorKind::kDevice:
       return "device " + std::to_string(id.rank);
+    case ActorKind::kDispatcher:
+      return "dispatcher of " + id.of;
+    case ActorKind::kDataWorker:
+      return "data worker " + std::to_string(id.set) + " of " + id.of;
     case ActorKind::kOther:
       break;
   }

@@ -21,8 +21,10 @@ enum class ActorKind : std::uint8_t {
   kUpdate,    ///< the stages that are updated together; `stage` is the first
   kLockStep,  ///< a set of ranks, or the passes of one replica of a stage
   kDevice,
+  kDispatcher,  ///< has the samples of the feeds of one process prepared
+  kDataWorker,  ///< prepares samples; `set` is its number in its process
 };
-inline constexpr std::uint8_t kNumActorKinds = 10;
+inline constexpr std::uint8_t kNumActorKinds = 12;
 
 enum class EdgeEnd : std::uint8_t { kNone = 0, kSource, kDestination };
 
@@ -34,7 +36,7 @@ struct ActorId {
   int replica =
       -1;         ///< kLeader: the number of its shard, dp * cp of the module + its place along cp
   int rank = -1;  ///< kDevice
-  int set = -1;   ///< kLockStep: the set of ranks; -1: one replica of `stage`
+  int set = -1;   ///< kLockStep: the set of ranks; -1: one replica of `stage`. kDataWorker
   int link = -1;  ///< kLeader, kPhase: StageGraph's number
   /// The stage, module, edge or process in its name; kOther: the whole name.
   std::string of = {};
@@ -48,7 +50,7 @@ inline const char* ToString(EdgeEnd end) {
 
 /// "director", "node n1", "stage language.s1 dp0", "leader vision>language/source.0",
 /// "phase vision>language", "feed of vision dp1", "update of language.s0", "lock step 0",
-/// "lock step of vision.s0 dp1", "device 3".
+/// "lock step of vision.s0 dp1", "device 3", "dispatcher of n1", "data worker 0 of n1".
 std::string ToString(const ActorId& id);
 
 // Actors that a number identifies.

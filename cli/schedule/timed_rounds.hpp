@@ -5,7 +5,7 @@
 #include <memory>
 #include <vector>
 
-#include "modules/stage_program.hpp"
+#include "modules/input_source.hpp"
 #include "plan/job_plan.hpp"
 #include "schedule/simulate.hpp"
 

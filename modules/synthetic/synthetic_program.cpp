@@ -248,11 +248,12 @@ static std::int64_t RowsOfSample(const Config& config, const std::string& module
   return config.Find(module)->model->rows_per_item();
 }
 
-std::shared_ptr<const Inputs> SyntheticSource::Load(const std::string& module, int dp,
-                                                    const Round& round, std::int64_t unit) {
+std::shared_ptr<const Inputs> SyntheticSource::Assemble(const FeedUnit& unit,
+                                                        const std::vector<Buffer>& /*samples*/) {
+  const auto& [module, dp, round, index] = unit;
   const ModuleConfig& config = *config_.Find(module);
   auto inputs = std::make_shared<Inputs>();
-  const UnitSamples held = SamplesOfUnit(config_, config, dp, round.microbatches, unit);
+  const UnitSamples held = SamplesOfUnit(config_, config, dp, round.microbatches, index);
   const std::int64_t first = held.first_microbatch * config_.samples_per_microbatch();
   const std::int64_t rows =
       config.model->computes() ? config.model->rows_per_item() : RowsOfSample(config_, module);
@@ -261,9 +262,9 @@ std::shared_ptr<const Inputs> SyntheticSource::Load(const std::string& module, i
     for (auto sample = samples.begin; sample < samples.end; ++sample) {
       inputs->table.samples.push_back(sample);
       inputs->table.rows.push_back(rows);
-      drawn.push_back(round.place + order_->SampleAt(round, first + sample, [&](std::int64_t i) {
-        return TimesOf(round.place + i);
-      }));
+      const std::int64_t place = unit.round.place;
+      drawn.push_back(place + order_->SampleAt(round, first + sample,
+                                               [&](std::int64_t i) { return TimesOf(place + i); }));
     }
   }
   inputs->tokens = Buffer::Allocate({std::ssize(drawn), 1}, DType::kInt64);

@@ -17,7 +17,7 @@
 #include "configs/config.hpp"
 #include "kinds/synthetic.hpp"
 #include "modules/batch_order.hpp"
-#include "modules/stage_program.hpp"
+#include "modules/input_source.hpp"
 #include "transport/communicator.hpp"
 
 namespace troupe {
@@ -99,8 +99,8 @@ class SyntheticProgram : public StageProgram {
 class SyntheticSource : public InputSource {
  public:
   explicit SyntheticSource(const Config& config);
-  std::shared_ptr<const Inputs> Load(const std::string& module, int dp, const Round& round,
-                                     std::int64_t unit) override;
+  std::shared_ptr<const Inputs> Assemble(const FeedUnit& unit,
+                                         const std::vector<Buffer>& samples) override;
   RoundCounts Count(const Round& round) override;
   void TakeLayouts(const Config& config) override;
 

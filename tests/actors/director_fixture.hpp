@@ -18,7 +18,7 @@ namespace troupe {
 /// Round r has 4 * (r + 1) valid tokens.
 class CountingSource : public InputSource {
  public:
-  std::shared_ptr<const Inputs> Load(const std::string&, int, const Round&, std::int64_t) override {
+  std::shared_ptr<const Inputs> Assemble(const FeedUnit&, const std::vector<Buffer>&) override {
     throw std::logic_error("a director loads nothing");
   }
   RoundCounts Count(const Round& round) override {

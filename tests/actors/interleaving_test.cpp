@@ -140,10 +140,10 @@ TEST_CASE_METHOD(JobFixture, "a lost sample changes a gradient", "[actors]") {
   // What the sums above can see: without this, equal sums would prove nothing.
   struct ShortSource : SyntheticSource {
     using SyntheticSource::SyntheticSource;
-    std::shared_ptr<const Inputs> Load(const std::string& module, int dp, const Round& round,
-                                       std::int64_t unit) override {
-      auto inputs = std::make_shared<Inputs>(*SyntheticSource::Load(module, dp, round, unit));
-      if (module == "encoder2" && dp == 1 && unit == 3) inputs->table.rows[0] = 1;
+    std::shared_ptr<const Inputs> Assemble(const FeedUnit& unit,
+                                           const std::vector<Buffer>& samples) override {
+      auto inputs = std::make_shared<Inputs>(*SyntheticSource::Assemble(unit, samples));
+      if (unit.module == "encoder2" && unit.dp == 1 && unit.unit == 3) inputs->table.rows[0] = 1;
       return inputs;
     }
   };

@@ -36,6 +36,8 @@ const std::vector<std::pair<ActorId, std::string>> kNamed = {
     {{.kind = ActorKind::kLockStep, .stage = 0, .replica = 1, .of = "vision.s0"},
      "lock step of vision.s0 dp1"},
     {DeviceActor(12), "device 12"},
+    {{.kind = ActorKind::kDispatcher, .of = "n1"}, "dispatcher of n1"},
+    {{.kind = ActorKind::kDataWorker, .set = 3, .of = "n1"}, "data worker 3 of n1"},
     {{.of = "somebody else"}, "somebody else"}};
 
 }  // namespace
@@ -68,7 +70,7 @@ TEST_CASE("a foreign line gives an actor of which less is known, and its text", 
     CHECK(DecodeActor(line) == other(line));
   }
   // A kind or an end that is not known, and numbers that nothing has.
-  CHECK(DecodeActor("10 0 -1 -1 -1 -1 -1 the name") == other("the name"));
+  CHECK(DecodeActor("12 0 -1 -1 -1 -1 -1 the name") == other("the name"));
   CHECK(DecodeActor("-1 0 -1 -1 -1 -1 -1 the name") == other("the name"));
   CHECK(DecodeActor("99999999999999999999 3 1048576 -2 2147483648 -9223372036854775809 1e9 x") ==
         other("99999999999999999999 3 1048576 -2 2147483648 -9223372036854775809 1e9 x"));

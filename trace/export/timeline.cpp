@@ -62,6 +62,10 @@ Path PlaceOf(const TraceIndex& index, int actor, const std::map<int, int>& stage
       return in_stage(id.stage, "update");
     case ActorKind::kFeed:
       return {id.of, "feed " + replica};
+    case ActorKind::kDispatcher:
+      return {"data", "dispatcher of " + id.of};
+    case ActorKind::kDataWorker:
+      return {"data", "worker " + std::to_string(id.set) + " of " + id.of};
     case ActorKind::kLeader:
       return {id.of, std::string("leader ") + ToString(id.end) + '.' + std::to_string(id.replica)};
     default:

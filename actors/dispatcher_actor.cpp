@@ -1,0 +1,125 @@
+#include "actors/dispatcher_actor.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace troupe {
+namespace {
+
+using DispatcherPointer = ActorPointer<Dispatcher, DispatcherState>;
+using Order = DispatcherState::Order;
+using OrderKey = DispatcherState::OrderKey;
+
+void Pump(DispatcherPointer self);
+
+/// Answers the feed once the outcome of each sample that a worker has got is known.
+void AnswerIfComplete(Order& order) {
+  if (order.missing > 0) return;
+  if (order.failed.empty()) {
+    order.answer.deliver(UnitPrepared{order.unit, order.samples});
+  } else {
+    order.answer.deliver(MakeFailure(order.failed.begin()->second));
+  }
+}
+
+/// Whether the feed needs this unit before its others.
+bool IsNext(const DispatcherState& s, const OrderKey& key) {
+  const Order& order = s.orders.at(key);
+  return std::ranges::none_of(s.orders, [&](const auto& other) {
+    return other.second.feed == order.feed && other.second.unit < order.unit;
+  });
+}
+
+/// Returns the order whose next ticket may be given; null if there is none.
+std::pair<const OrderKey, Order>* Choose(DispatcherState& s) {
+  for (auto& entry : s.orders) {
+    const Order& order = entry.second;
+    if (order.next == order.tickets.size()) continue;
+    const bool fits = s.bytes + order.tickets[order.next].bytes <= s.config.most_bytes;
+    if (fits || IsNext(s, entry.first)) return &entry;
+  }
+  return nullptr;
+}
+
+void Give(DispatcherPointer self, std::size_t worker, const OrderKey& key, Order& order) {
+  DispatcherState& s = self->state;
+  const std::size_t ticket = order.next++;
+  s.bytes += order.tickets[ticket].bytes;
+  const auto done = [self, worker, key, ticket](auto keep) {
+    DispatcherState& now = self->state;
+    now.free.push_back(worker);
+    Order& given = now.orders.at(key);
+    --given.missing;
+    keep(given);
+    AnswerIfComplete(given);
+    Pump(self);
+  };
+  self->request(s.config.workers[worker], caf::infinite,
+                PrepareSample{order.unit, order.tickets[ticket]})
+      .then(
+          [done, ticket](const SamplePrepared& prepared) {
+            done([&](Order& given) { given.samples[ticket] = prepared.sample; });
+          },
+          [done, ticket](const caf::error& reason) {
+            done([&](Order& given) {
+              given.failed.emplace(ticket, FailureOf(reason));
+              // Tickets are given in order: no earlier sample can fail any more.
+              given.missing -= given.tickets.size() - given.next;
+              given.tickets.resize(given.next);
+            });
+          });
+}
+
+/// Gives tickets to free workers. The only place that does.
+void Pump(DispatcherPointer self) {
+  DispatcherState& s = self->state;
+  while (!s.free.empty()) {
+    auto* const chosen = Choose(s);
+    if (chosen == nullptr) return;
+    const std::size_t worker = s.free.back();
+    s.free.pop_back();
+    Give(self, worker, chosen->first, chosen->second);
+  }
+}
+
+}  // namespace
+
+Dispatcher::behavior_type RunDispatcher(DispatcherPointer self, DispatcherConfig config) {
+  for (std::size_t i = config.workers.size(); i-- > 0;) self->state.free.push_back(i);
+  self->state.config = std::move(config);
+  return {
+      [self](const PrepareUnit& ask) -> caf::result<UnitPrepared> {
+        DispatcherState& s = self->state;
+        Order order;
+        order.feed = self->current_sender()->address();
+        order.unit = ask.unit;
+        order.tickets = ask.samples;
+        order.samples.resize(ask.samples.size());
+        order.missing = ask.samples.size();
+        order.answer = self->make_response_promise<UnitPrepared>();
+        const OrderKey key{ask.round, ask.first_microbatch, s.next_order++};
+        Order& kept = s.orders.emplace(key, std::move(order)).first->second;
+        AnswerIfComplete(kept);  // a unit may have no samples
+        Pump(self);
+        return kept.answer;
+      },
+      [self](const SamplesUsed& used) {
+        DispatcherState& s = self->state;
+        const auto feed = self->current_sender()->address();
+        const auto found = std::ranges::find_if(s.orders, [&](const auto& entry) {
+          return entry.second.feed == feed && entry.second.unit == used.unit;
+        });
+        if (found == s.orders.end()) {
+          return Fail(self, MakeFailure(Failure(s.config.name + ": expected an order of unit " +
+                                                std::to_string(used.unit) + ", there is none")));
+        }
+        for (std::size_t i = 0; i < found->second.next; ++i) {
+          s.bytes -= found->second.tickets[i].bytes;
+        }
+        s.orders.erase(found);
+        Pump(self);
+      },
+  };
+}
+
+}  // namespace troupe

@@ -1,0 +1,64 @@
+// Has the samples of the feeds of its process prepared.
+//   receives  PrepareUnit     from feeds; the answer is UnitPrepared, or why a sample cannot be used
+//             SamplesUsed     a feed holds the samples of a unit no more
+//   sends     PrepareSample   to workers; the answer is SamplePrepared
+//
+//   give t    to a worker that is free, the samples of earlier microbatches first, when t belongs to
+//             the next unit of its feed, or fits into `most_bytes` with all that is prepared or under way
+//
+// So the memory of prepared samples is at most `most_bytes` and the next unit of each feed. A sample
+// depends on its ticket alone, so it does not matter which worker prepares it.
+#pragma once
+
+#include <compare>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "actors/actor_base.hpp"
+#include "messages/data.hpp"
+
+namespace troupe {
+
+struct DispatcherConfig {
+  std::string name;  ///< "dispatcher of n1"
+  std::vector<DataWorker> workers;
+  std::int64_t most_bytes = 0;
+  std::shared_ptr<AbortSignal> abort;
+};
+
+struct DispatcherState {
+  static constexpr const char* name = "dispatcher";
+
+  /// Orders are served in this order.
+  struct OrderKey {
+    std::int64_t round = 0;
+    std::int64_t first_microbatch = 0;
+    std::int64_t number = 0;  ///< in the order of arrival
+    friend auto operator<=>(const OrderKey&, const OrderKey&) = default;
+  };
+  /// A unit whose samples the feed has not used yet.
+  struct Order {
+    caf::actor_addr feed;
+    std::int64_t unit = 0;
+    std::vector<SampleTicket> tickets;
+    std::vector<Buffer> samples;            ///< by ticket
+    std::size_t next = 0;                   ///< the first ticket that no worker has got
+    std::size_t missing = 0;                ///< tickets without a sample
+    std::map<std::size_t, Failure> failed;  ///< by ticket
+    Promise<UnitPrepared> answer;
+  };
+
+  DispatcherConfig config;
+  std::map<OrderKey, Order> orders;
+  std::int64_t next_order = 0;
+  std::vector<std::size_t> free;  ///< workers without a ticket
+  std::int64_t bytes = 0;         ///< of samples that are prepared or under way
+};
+
+Dispatcher::behavior_type RunDispatcher(ActorPointer<Dispatcher, DispatcherState> self,
+                                        DispatcherConfig config);
+
+}  // namespace troupe

@@ -1,0 +1,46 @@
+// A sample as workers make it: text as tokens, items as the preprocessors send them. It crosses threads
+// and machines as one buffer of bytes.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "data/sample.hpp"
+#include "modules/stage_program.hpp"
+#include "transport/buffer.hpp"
+
+namespace troupe {
+
+struct PreparedItem {
+  std::int64_t length = 0;                   ///< along dimension 0
+  std::span<const std::uint8_t> bytes = {};  ///< Preprocessor::Prepare; empty: its values are 0
+  SharedBytes owner = nullptr;               ///< of `bytes`; null: a prepared sample owns them
+};
+
+/// Prepares a file of a field. Calls `failed` if it cannot be read; if that returns, the values are 0. An
+/// item of unknown length cannot be replaced: what `failed` does not throw then, this throws.
+PreparedItem PrepareItem(
+    const ItemFormat& format, const ItemFile& file,
+    const std::function<void(const std::runtime_error& error, bool has_length)>& failed);
+
+/// Returns the items as one tensor, in their order.
+FieldItems Finished(const std::vector<PreparedItem>& items, const ItemFormat& format);
+
+struct PreparedSample {
+  std::string id = {};
+  Sample sample = {};
+  std::vector<std::vector<PreparedItem>> items = {};  ///< by encoder; empty for those not asked for
+  std::vector<ReplacedItem> replaced = {};
+  Buffer owner = {};  ///< of the items' bytes
+};
+
+/// Little endian. Copies the bytes of the items.
+Buffer Encode(const PreparedSample& sample);
+/// Throws std::runtime_error for bytes that Encode has not made for this format.
+PreparedSample Decode(const Buffer& bytes, const SampleFormat& format);
+
+}  // namespace troupe
