@@ -1,9 +1,12 @@
-// Prepares samples, one at a time, on its own thread.
+// Prepares samples on its own thread, phase by phase.
 //   receives  PrepareSample   the answer is SamplePrepared, or the reason why it cannot be used
+//             ReadSample, TokenizeSample, DecodeSample   from itself
 #pragma once
 
+#include <cstdint>
+#include <map>
 #include <memory>
-#include <string>
+#include <vector>
 
 #include "actors/actor_base.hpp"
 #include "messages/data.hpp"
@@ -16,6 +19,16 @@ struct DataWorkerConfig {
 
 struct DataWorkerState {
   static constexpr const char* name = "data worker";
+
+  struct Sample {
+    std::unique_ptr<SampleWork> work;
+    SamplePrepared prepared;
+    Promise<SamplePrepared> answer;
+  };
+
+  DataWorkerConfig config;
+  std::map<std::int64_t, Sample> samples;  ///< under preparation, by number
+  std::int64_t next_number = 0;
 };
 
 DataWorker::behavior_type RunDataWorker(ActorPointer<DataWorker, DataWorkerState> self,

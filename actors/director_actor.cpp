@@ -276,6 +276,7 @@ void Begin(DirectorPointer self, Round round) {
               AddOwnTimes(self->state.config.ranks.at(i), report, reported.own_s);
               reported.result.replaced.insert(report.replaced.begin(), report.replaced.end());
               reported.result.busy_seconds += static_cast<double>(report.busy_ns) * 1e-9;
+              if (report.data.ns > reported.result.data.ns) reported.result.data = report.data;
               reported.missing_reports.erase(i);
               CheckComplete(self, report.round);
             },

@@ -12,11 +12,19 @@ using OrderKey = DispatcherState::OrderKey;
 
 void Pump(DispatcherPointer self);
 
+DataDelay DelayOf(const Order& order) {
+  const auto most =
+      std::ranges::max_element(order.ns, {}, [](const auto& each) { return each.second; });
+  if (most == order.ns.end()) return {};
+  const auto& [source, phase, process] = most->first;
+  return {source, phase, process, most->second};
+}
+
 /// Answers the feed once the outcome of each sample that a worker has got is known.
 void AnswerIfComplete(Order& order) {
   if (order.missing > 0) return;
   if (order.failed.empty()) {
-    order.answer.deliver(UnitPrepared{order.unit, order.samples});
+    order.answer.deliver(UnitPrepared{order.unit, order.samples, DelayOf(order)});
   } else {
     order.answer.deliver(MakeFailure(order.failed.begin()->second));
   }
@@ -54,11 +62,18 @@ void Give(DispatcherPointer self, std::size_t worker, const OrderKey& key, Order
     AnswerIfComplete(given);
     Pump(self);
   };
-  self->request(s.config.workers[worker], caf::infinite,
+  self->request(s.config.workers[worker].actor, caf::infinite,
                 PrepareSample{order.unit, order.tickets[ticket]})
       .then(
-          [done, ticket](const SamplePrepared& prepared) {
-            done([&](Order& given) { given.samples[ticket] = prepared.sample; });
+          [self, done, worker, ticket](const SamplePrepared& prepared) {
+            done([&](Order& given) {
+              given.samples[ticket] = prepared.sample;
+              const std::string& process = self->state.config.workers[worker].process;
+              for (std::size_t phase = 0; phase < prepared.phase_ns.size(); ++phase) {
+                given.ns[{given.tickets[ticket].source, static_cast<DataPhase>(phase), process}] +=
+                    prepared.phase_ns[phase];
+              }
+            });
           },
           [done, ticket](const caf::error& reason) {
             done([&](Order& given) {

@@ -15,6 +15,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "actors/actor_base.hpp"
@@ -23,8 +24,12 @@
 namespace troupe {
 
 struct DispatcherConfig {
+  struct Worker {
+    DataWorker actor;
+    std::string process;  ///< name
+  };
   std::string name;  ///< "dispatcher of n1"
-  std::vector<DataWorker> workers;
+  std::vector<Worker> workers;
   std::int64_t most_bytes = 0;
   std::shared_ptr<AbortSignal> abort;
 };
@@ -44,7 +49,9 @@ struct DispatcherState {
     caf::actor_addr feed;
     std::int64_t unit = 0;
     std::vector<SampleTicket> tickets;
-    std::vector<Buffer> samples;            ///< by ticket
+    std::vector<Buffer> samples;  ///< by ticket
+    std::map<std::tuple<std::int32_t, DataPhase, std::string>, std::int64_t>
+        ns;                                 ///< as of DataDelay
     std::size_t next = 0;                   ///< the first ticket that no worker has got
     std::size_t missing = 0;                ///< tickets without a sample
     std::map<std::size_t, Failure> failed;  ///< by ticket

@@ -73,7 +73,10 @@ void Ask(FeedPointer self, FeedState::Ordered& ordered) {
   self->request(s.config.dispatcher, caf::infinite, ask)
       .then(
           [done](const UnitPrepared& prepared) {
-            done([&](FeedState::Ordered& asked) { asked.samples = prepared.samples; });
+            done([&](FeedState::Ordered& asked) {
+              asked.samples = prepared.samples;
+              asked.delay = prepared.delay;
+            });
           },
           [done](const caf::error& reason) {
             done([&](FeedState::Ordered& asked) { asked.failure = FailureOf(reason); });
@@ -103,7 +106,7 @@ void DeliverOldest(FeedPointer self) {
   if (ordered.failure) {
     return Fail(self, NameWithUnit(s, ordered.unit) + ": " + ordered.failure->text);
   }
-  Input input{ordered.number, nullptr, {}};
+  Input input{ordered.number, nullptr, {}, ordered.delay};
   try {
     input.data = s.config.source->Assemble(ordered.unit, *ordered.samples);
     input.samples = input.data->names;

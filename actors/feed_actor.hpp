@@ -52,6 +52,7 @@ struct FeedState {
     std::int64_t number = 0;                          ///< since the start of the run
     std::optional<std::vector<Buffer>> samples = {};  ///< once they are prepared
     std::optional<Failure> failure = {};              ///< in place of `samples`
+    DataDelay delay = {};
   };
 
   FeedConfig config;

@@ -67,6 +67,7 @@ std::uint64_t MessageTrace::Sent(const caf::mailbox_element& element, caf::actor
     record.bytes = facts.bytes;
     record.step = static_cast<std::int32_t>(facts.step);
     record.role = facts.role;
+    record.stage = facts.source;
     record.asked = facts.asked ? 1 : 0;
   }
   const Handling& handling = CurrentHandling();

@@ -143,6 +143,7 @@ RecorderOptions OptionsOf(const NodeConfig& config) {
     options.processes.push_back(process.name);
   }
   options.capacity = config.trace_records;
+  options.sources = plan.config().data.train_paths();
   options.cores = config.cores;
   const StageGraph& graph = plan.graph();
   for (std::size_t i = 0; i < graph.stages().size(); ++i) {
@@ -151,6 +152,7 @@ RecorderOptions OptionsOf(const NodeConfig& config) {
   // A fixed part, and a name per actor.
   options.names_bytes =
       (std::size_t{1} << 16) + graph.stages().size() * 64 + plan.lock_steps().size() * 1024;
+  for (const std::string& source : options.sources) options.names_bytes += source.size() + 16;
   for (const StageLink& link : graph.links()) {
     const bool boundary = link.edge >= 0;
     options.links.push_back({boundary ? plan.edges()[At(link.edge)].name
@@ -390,8 +392,8 @@ static Dispatcher DispatcherOf(NodePointer self) {
   config.most_bytes = data.prefetch_mib << 20;
   for (int i = 0; i < data.workers; ++i) {
     const ActorId worker{.kind = ActorKind::kDataWorker, .set = i, .of = process};
-    config.workers.push_back(caf::actor_cast<DataWorker>(
-        Make(self, worker, true, RunDataWorker, DataWorkerConfig{s.config.source}).actor));
+    const Spawned made = Make(self, worker, true, RunDataWorker, DataWorkerConfig{s.config.source});
+    config.workers.push_back({caf::actor_cast<DataWorker>(made.actor), process});
   }
   s.dispatcher =
       caf::actor_cast<Dispatcher>(Make(self, id, false, RunDispatcher, std::move(config)).actor);

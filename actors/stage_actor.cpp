@@ -120,8 +120,50 @@ bool StartNext(StagePointer self) {
   return true;
 }
 
+/// Whether the rule would run the next forward if all that it needs had arrived.
+bool WouldForward(const StageState& s) {
+  StageCounters with_it = s.counters;
+  with_it.activations = std::max(with_it.activations, s.counters.forwards + 1);
+  return NextPass(with_it, RuleOf(s)) == Pass{PassKind::kForward, s.counters.forwards};
+}
+
+/// Whether the devices have nothing to do because the input data of the next unit is not there.
+bool WaitsForData(const StageState& s) {
+  const std::int64_t unit = s.counters.forwards;
+  if (!s.config.reads_data || s.inputs_received > unit || !s.running.empty() || s.updating ||
+      s.rounds.empty() || unit == s.counters.horizon) {
+    return false;
+  }
+  const auto is_there = [&](const auto& link) { return link.complete > unit; };
+  return std::ranges::all_of(s.in, is_there) && WouldForward(s);
+}
+
+void EndDataWait(StageState& s, const DataDelay& delay) {
+  if (s.data_wait_since_ns == 0) return;
+  const std::int64_t ns = NowNs() - std::exchange(s.data_wait_since_ns, 0);
+  DataWait& data = s.rounds.front().report.data;
+  data.ns += ns;
+  if (ns > data.longest_ns) {
+    data.longest_ns = ns;
+    data.delay = delay;
+  }
+}
+
+/// A wait that ended because of another pass is named when its input arrives.
+void NameDelay(StageState& s, const DataDelay& delay) {
+  if (s.rounds.empty()) return;
+  DataWait& data = s.rounds.front().report.data;
+  if (data.ns > 0 && data.delay.ns == 0) data.delay = delay;
+}
+
 void Decide(StagePointer self) {
   while (StartNext(self)) {
+  }
+  StageState& s = self->state;
+  if (!WaitsForData(s)) {
+    EndDataWait(s, {});
+  } else if (s.data_wait_since_ns == 0) {
+    s.data_wait_since_ns = NowNs();
   }
 }
 
@@ -129,9 +171,7 @@ void Decide(StagePointer self) {
 void ExpectForward(const StageState& s, ExpectedWaits& expected) {
   using enum ExpectedWait::What;
   const std::int64_t unit = s.counters.forwards;
-  StageCounters with_it = s.counters;  // would the rule run it if it had arrived?
-  with_it.activations = std::max(with_it.activations, unit + 1);
-  if (NextPass(with_it, RuleOf(s)) != Pass{PassKind::kForward, unit}) return;
+  if (!WouldForward(s)) return;
   for (std::size_t l = 0; l < s.in.size(); ++l) {
     if (s.in[l].complete > unit) continue;
     expected.push_back({s.in[l].received > unit ? kRequestBytes : kRequest, KindOf<Activation>(),
@@ -202,6 +242,8 @@ Stage::behavior_type RunStage(StagePointer self, StageConfig config) {
         auto promise = self->make_response_promise<InputTaken>();
         ++s.inputs_received;
         s.inputs.push_back({input, promise});
+        EndDataWait(s, input.delay);
+        NameDelay(s, input.delay);
         Pump(self);
         return promise;
       },

@@ -145,6 +145,8 @@ struct StageState {
   std::int64_t forwards_done = 0;
   bool updating = false;  ///< the Update at the round's end has not answered
   bool deciding = false;  ///< virtual time: a DecideNow is in the mailbox
+  /// Since when its devices only wait for the input data of the next unit; 0: they do not.
+  std::int64_t data_wait_since_ns = 0;
 };
 using StagePointer = ActorPointer<Stage, StageState>;
 

@@ -79,6 +79,20 @@ std::string BalanceText(const std::optional<StepBalance>& balance) {
   return Formatted("load %.2fx (%.2fx as drawn)  ", balance->placed, balance->drawn);
 }
 
+/// "data 12% (decode mix665k.json on n1)  ": the share of the step for which a replica had nothing to do
+/// but wait for its samples, and what took longest of their preparation.
+std::string DataText(const RoundResult& result, const std::string& source) {
+  const double share = static_cast<double>(result.data.ns) * 1e-9 / result.seconds;
+  if (share < 0.01) return "";
+  const DataDelay& delay = result.data.delay;
+  std::string text = Formatted("data %.0f%%", 100 * share);
+  if (delay.ns > 0) {
+    text += std::string(" (") + ToString(delay.phase) + (source.empty() ? "" : " " + source) +
+            " on " + delay.process + ")";
+  }
+  return text + "  ";
+}
+
 }  // namespace
 
 std::string FormatRate(double per_second) {
@@ -127,7 +141,8 @@ void Progress::ShowStep(const RoundResult& result, const StepMetrics& m) {
       Formatted("  gnorm %.3f  lr %.1e  ", result.gradient_norm, m.learning_rate) +
       FormatRate(m.tokens_per_second) + " tok/s  " + FormatRate(m.samples_per_second) +
       Formatted(" samples/s  %.3f s  bubble %2.0f%%  ", result.seconds, 100 * m.bubble) +
-      BalanceText(m.balance) + FormatMemory(m) + "  eta " + EtaOf(step);
+      DataText(result, m.delaying_source) + BalanceText(m.balance) + FormatMemory(m) + "  eta " +
+      EtaOf(step);
   if (!terminal_) {
     std::cout << line << '\n' << std::flush;
     return;
@@ -162,14 +177,24 @@ void RunHistory::Add(const std::string& line) {
     const double per_second = Number(json, rate);
     return std::isfinite(per_second) ? per_second * took_s : 0.0;
   };
+  skipped_samples += json.value("skipped_samples", std::int64_t{0});
+  replaced_items += json.value("replaced_items", std::int64_t{0});
   tokens += count("tokens_per_second");
   samples += count("samples_per_second");
+}
+
+/// "3 samples were left out and 2 images or other files replaced, ..."; empty if none was.
+static std::string UnusableText(const RunHistory& run) {
+  if (run.skipped_samples + run.replaced_items == 0) return "";
+  return "in those steps " + Counted(run.skipped_samples, "bad sample") + " left out for others, " +
+         Counted(run.replaced_items, "bad file") +
+         " replaced (skipped_samples and replaced_items in metrics.jsonl)\n";
 }
 
 std::string SummaryOf(const RunHistory& run, std::int64_t steps) {
   const std::string planned = std::to_string(steps);
   if (run.steps == 0) return "interrupted before the first of " + planned + " steps\n";
-  const std::string time = FormatDuration(run.seconds) + SpeedOf(run) + '\n';
+  const std::string time = FormatDuration(run.seconds) + SpeedOf(run) + '\n' + UnusableText(run);
   return run.steps < steps ? "interrupted after step " + std::to_string(run.steps) + " of " +
                                  planned + ", " + time
                            : "trained " + Counted(run.steps, "step") + " in " + time;

@@ -21,6 +21,7 @@ struct StepMetrics {
   double samples_per_second = 0.0;
   double bubble = 0.0;                 ///< share of the ranks' time in which they were idle
   std::int64_t memory_bytes = 0;       ///< resident, of this process
+  std::string delaying_source;         ///< path of RoundResult::data's
   std::optional<StepBalance> balance;  ///< with data.order = "balanced"
   std::optional<MemoryUse> gpu;        ///< backend "cuda": of the fullest GPU of this process
 };
@@ -60,12 +61,15 @@ struct RunHistory {
   double seconds = 0.0;    ///< of those steps
   double tokens = 0.0;     ///< read by those steps; 0: not known
   double samples = 0.0;    ///< likewise
+  std::int64_t skipped_samples = 0;
+  std::int64_t replaced_items = 0;  ///< as often as they were read
 
   /// Adds a line of metrics.jsonl. Ignores a malformed line, such as the end of a truncated file.
   void Add(const std::string& line);
 };
 
-/// Returns one line about a run of `steps` steps that has ended: steps done, time and speed.
+/// Returns a line about a run of `steps` steps that has ended: steps done, time and speed; and one about
+/// samples that could not be used.
 std::string SummaryOf(const RunHistory& run, std::int64_t steps);
 
 }  // namespace troupe

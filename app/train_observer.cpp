@@ -18,6 +18,7 @@
 #include "files/file_error.hpp"
 #include "files/output_file.hpp"
 #include "files/strict_json.hpp"
+#include "layout/at.hpp"
 #include "layout/text.hpp"
 
 namespace troupe {
@@ -27,6 +28,15 @@ namespace {
 void AddSinks(const RoundResult& result, nlohmann::ordered_json& line) {
   if (result.sinks.size() < 2) return;
   for (const SinkLoss& sink : result.sinks) line["losses"][sink.module] = sink.mean();
+}
+
+void AddDataWait(const RoundResult& result, const std::string& source,
+                 nlohmann::ordered_json& line) {
+  line["data_wait_seconds"] = static_cast<double>(result.data.ns) * 1e-9;
+  const DataDelay& delay = result.data.delay;
+  if (delay.ns == 0) return;
+  line["data_wait_for"] = {
+      {"phase", ToString(delay.phase)}, {"source", source}, {"process", delay.process}};
 }
 
 /// Drops the lines after `steps` steps, which a resumed run repeats, and adds the lines before to
@@ -72,16 +82,13 @@ void TrainObserver::WriteMetrics(const std::string& line) {
 }
 
 void TrainObserver::CountFaults(const RoundResult& result, nlohmann::ordered_json& line) {
-  if (source_ == nullptr || config_.data.on_error != "skip") return;
+  if (source_ == nullptr || !source_->tolerates_faults()) return;
   line["skipped_samples"] = source_->CountSkipped(result.round);
   line["replaced_items"] = result.replaced.size();
   for (const ReplacedItem& item : result.replaced) {
     if (replaced_.insert(item).second) OnWarning(item.line);
   }
-  const std::int64_t limit = config_.data.skip_limit;
-  if (source_->num_skipped_rows() + std::ssize(replaced_) <= limit) return;
-  throw std::runtime_error("data.skip_limit: more than " + std::to_string(limit) +
-                           " rows and files cannot be used; `troupe data check` lists all");
+  source_->RequireWithinLimits(replaced_);
 }
 
 void TrainObserver::OnRound(const RoundResult& result) {
@@ -95,6 +102,8 @@ void TrainObserver::OnRound(const RoundResult& result) {
 void TrainObserver::OnStep(const RoundResult& result) {
   StepMetrics m = MetricsOf(result, config_, num_ranks_, *memory_);
   if (source_ != nullptr) m.balance = source_->BalanceOf(result.round);
+  const std::vector<std::string> sources = config_.data.train_paths();
+  if (const auto i = result.data.delay.source; i >= 0) m.delaying_source = sources.at(At(i));
   nlohmann::ordered_json line;
   line["kind"] = "step";
   line["step"] = result.round.step + 1;
@@ -109,6 +118,7 @@ void TrainObserver::OnStep(const RoundResult& result) {
   line["valid_tokens"] = result.loss.tokens;
   CountFaults(result, line);
   line["bubble"] = m.bubble;
+  AddDataWait(result, m.delaying_source, line);
   if (m.balance) {
     line["load_max_over_mean"] = m.balance->placed;
     line["drawn_load_max_over_mean"] = m.balance->drawn;

@@ -63,10 +63,9 @@ class Preparation {
     format_->prompt = PromptKind::kPlain;
     SetTerms terms;
     terms.small_bytes = std::numeric_limits<std::int64_t>::max();  // no index on disk
-    rows_ = RowSet({shards}, format_, terms,
-                   [](const DataFault& fault, const std::string& file, std::int64_t) {
-                     throw std::runtime_error(file + ": " + fault.reason);
-                   });
+    rows_ = RowSet({shards}, format_, terms, [](const DataFault& fault, const FaultPlace& place) {
+      throw std::runtime_error(place.file + ": " + fault.reason);
+    });
   }
 
   std::int64_t num_rows() const { return rows_.num_rows(); }

@@ -326,11 +326,20 @@ enum class DataOrder {
   kBalanced  ///< equal work, and an order in which stages wait little (plan/step_order.hpp)
 };
 
+/// What happens with rows and files that cannot be used.
+enum class OnError {
+  kStop,       ///< the run does not start, or ends
+  kSkip,       ///< another row takes the place of the row
+  kSubstitute  ///< the row stays, with zeros in the place of the file; as kSkip if it has other faults
+};
+
 /// A part of the training samples.
 struct DataSource {
-  std::string path;                   ///< from the working directory; may stand for many files
-  std::string format = "auto";        ///< as DataConfig::format
-  std::optional<double> weight = {};  ///< of samples; unset: its number of rows
+  std::string path;                      ///< from the working directory; may stand for many files
+  std::string format = "auto";           ///< as DataConfig::format
+  std::optional<double> weight = {};     ///< of samples; unset: its number of rows
+  std::optional<OnError> on_error = {};  ///< unset: as DataConfig::on_error
+  std::optional<std::int64_t> skip_limit = {};  ///< of this source alone; unset: the common one
   friend bool operator==(const DataSource&, const DataSource&) = default;
 };
 
@@ -344,11 +353,11 @@ struct DataConfig {
   std::int64_t workers = 4;          ///< threads of a process that prepare samples
   std::int64_t prefetch = 4;         ///< units of a replica whose samples are prepared ahead
   std::int64_t prefetch_mib = 1024;  ///< most memory of a process for prepared samples
-  std::string held_out;             ///< empty: no evaluation
-  std::string tokenizer = "bytes";  ///< or "sentencepiece:FILE" or "hf:DIR"
-  std::string prompt = "auto";      ///< a word of data/prompt_table.hpp; "auto": by the tokenizer
-  std::string on_error = "stop";    ///< rows and files that cannot be used: or "skip"
-  std::int64_t skip_limit = 100;    ///< maximum number of both that "skip" leaves out or replaces
+  std::string held_out;              ///< empty: no evaluation
+  std::string tokenizer = "bytes";   ///< or "sentencepiece:FILE" or "hf:DIR"
+  std::string prompt = "auto";       ///< a word of data/prompt_table.hpp; "auto": by the tokenizer
+  OnError on_error = OnError::kStop;
+  std::int64_t skip_limit = 100;  ///< maximum number of rows and files left out or replaced
   GroupBy group_by = GroupBy::kNone;
   DataOrder order = DataOrder::kRandom;
   bool packing = false;  ///< samples share rows without padding: a "sample" of a batch is a pack

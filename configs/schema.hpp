@@ -50,9 +50,10 @@ using Slot = std::variant<
     std::optional<std::int64_t>*, std::uint64_t*, double*, std::optional<double>*, Precision*,
     ContextExchange*, Balance*, OptimizerShard*, std::optional<OptimizerShard>*, Model*, Offload*,
     ProjectorEnd*, ProjectorKind*, ProcessesPer*, ClusterTls*, TransportVerify*, TransportTcp*,
-    Backend*, ScheduleKind*, RateSchedule*, GroupBy*, DataOrder*, AxisOrder*, NumberSet*,
-    std::vector<int>*, std::vector<std::int64_t>*, LayerChoice*, std::vector<ClusterNode>*,
-    std::array<double, 3>*, std::vector<TileGrid>*, std::optional<ImageFit>*, Betas, EnumField>;
+    Backend*, ScheduleKind*, RateSchedule*, GroupBy*, DataOrder*, OnError*, std::optional<OnError>*,
+    AxisOrder*, NumberSet*, std::vector<int>*, std::vector<std::int64_t>*, LayerChoice*,
+    std::vector<ClusterNode>*, std::array<double, 3>*, std::vector<TileGrid>*,
+    std::optional<ImageFit>*, Betas, EnumField>;
 
 /// A rank is a worker thread. A larger number is a typing error, and lists have this size.
 inline constexpr int kMaxRanks = 65'536;

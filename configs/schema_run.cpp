@@ -176,13 +176,14 @@ std::vector<KeySpec> RunKeys() {  // NOLINT(readability-function-size): a table
        {"image_fit", ImageFitSlot, kImageFitWords, Otherwise{"as the folder of `weights` says"},
         "How images become squares, for every module that reads images: its `image_fit`. A module "
         "that states another one is an error."},
-       {"on_error", &DataConfig::on_error, Words{"stop", "skip"}, kExecution,
+       {"on_error", &DataConfig::on_error, Words{"stop", "skip", "substitute"}, kExecution,
         "What happens with rows and files that cannot be used. \"stop\": the run does not start, "
-        "or ends. \"skip\": it leaves out the rows, and puts the mean colour in the place of an "
-        "image that cannot be decoded."},
+        "or ends. \"skip\": it leaves out the rows. \"substitute\": it keeps rows whose text is "
+        "good and puts the mean colour in the place of their images. With both, an image that is "
+        "found to be bad only when it is decoded is replaced so."},
        {"skip_limit", &DataConfig::skip_limit, Range{.low = 0}, Unit{"rows"}, kExecution,
-        "The most rows that on_error = \"skip\" may leave out, with the files that it replaces; "
-        "more, and the run ends."},
+        "The most rows that may be left out, with the files that are replaced; more, and the run "
+        "ends."},
        {"group_by", &DataConfig::group_by, Words{"none", "modality_length"},
         Others{"modality_length", {"length", "group_by_length"}, false},
         "\"modality_length\": all samples of a step have the same fields, such as an image, in all "
@@ -204,7 +205,13 @@ std::vector<KeySpec> RunKeys() {  // NOLINT(readability-function-size): a table
         "As `data.format`, for these files."},
        {"weight", &DataSource::weight, kPositive, Otherwise{"its number of rows"},
         "Its share of the samples, of the sum of all weights. Every prefix of the order has it to "
-        "within one sample."}});
+        "within one sample."},
+       {"on_error", &DataSource::on_error, Words{"stop", "skip", "substitute"},
+        Otherwise{"as `data.on_error`"}, kExecution, "As `data.on_error`, for these rows."},
+       {"skip_limit", &DataSource::skip_limit, Range{.low = 0}, Unit{"rows"},
+        Otherwise{"as `data.skip_limit`"}, kExecution,
+        "As `data.skip_limit`, of this source. The rows of a source with its own `on_error` or "
+        "`skip_limit` are counted apart from the others."}});
   Add(keys, {"trace"},
       {{"messages", &TraceConfig::messages, kExecution,
         "Whether messages between actors, and what devices run, are noted in the run directory: "

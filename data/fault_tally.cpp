@@ -11,10 +11,13 @@ static constexpr std::size_t kShownFaults = 5;
 void FaultTally::Add(const std::string& set, const std::string& file, std::int64_t first_row,
                      const DataFault& fault) {
   ++count_;
-  if (first_.size() < kShownFaults) first_.push_back(FaultLine(file, fault));
+  if (first_.size() < kShownFaults) {
+    first_.push_back(FaultLine(file, fault));
+    first_ended_.push_back(first_.back() + (Replaces(fault) ? "; replaced" : "; skipped"));
+  }
   if (fault.kind == FaultKind::kFile) unreadable_ = true;
-  if (fault.kind != FaultKind::kFile && num_rows() <= policy_.skip_limit) {
-    rows_[set].insert(first_row + fault.row);
+  if (fault.kind != FaultKind::kFile && Count(rows_) + Count(replaced_) <= policy_.limit) {
+    (Replaces(fault) ? replaced_ : rows_)[set].insert(first_row + fault.row);
   }
 }
 
@@ -24,11 +27,17 @@ void FaultTally::Require() const {
   if (const auto more = count_ - std::ssize(first_); more > 0) {
     lines.push_back("and " + std::to_string(more) + " more faults: `troupe data check` lists all");
   }
-  if (!policy_.skip || unreadable_) throw DataError(lines);
-  if (num_rows() <= policy_.skip_limit) return;
-  lines.push_back("data.skip_limit: more than " + std::to_string(policy_.skip_limit) +
+  if (!policy_.tolerates() || unreadable_) throw DataError(lines);
+  if (Count(rows_) + Count(replaced_) <= policy_.limit) return;
+  lines.push_back(policy_.key + ".skip_limit: more than " + std::to_string(policy_.limit) +
                   " rows cannot be used; `troupe data check` lists all");
   throw DataError(lines);
+}
+
+void FaultTally::RequireWithin(std::int64_t replaced) const {
+  if (Count(rows_) + replaced <= policy_.limit) return;
+  throw std::runtime_error(policy_.key + ".skip_limit: more than " + std::to_string(policy_.limit) +
+                           " rows and files cannot be used; `troupe data check` lists all");
 }
 
 void FaultTally::RequireUsedRow(const std::string& set, const std::vector<std::string>& names,
@@ -48,18 +57,26 @@ void FaultTally::RequireUsedRow(const std::string& set, const std::vector<std::s
 }
 
 std::vector<std::string> FaultTally::SkippedLines() const {
-  std::vector<std::string> lines;
-  if (count_ == 0) return lines;
-  for (const std::string& line : first_) lines.push_back(line + "; skipped");
-  lines.push_back("data.on_error = \"skip\": " + std::to_string(num_rows()) +
-                  (num_rows() == 1 ? " row is" : " rows are") +
-                  " skipped; in training the next row of its source takes its place");
+  if (count_ == 0) return {};
+  std::vector<std::string> lines = first_ended_;
+  const std::string key = policy_.key + ".on_error = " +
+                          (policy_.on_error == OnError::kSkip ? "\"skip\": " : "\"substitute\": ");
+  const auto rows = [](std::int64_t count) {
+    return std::to_string(count) + (count == 1 ? " row is" : " rows are");
+  };
+  if (const std::int64_t skipped = Count(rows_); skipped > 0) {
+    lines.push_back(key + rows(skipped) +
+                    " skipped; in training the next row of its source takes its place");
+  }
+  if (const std::int64_t replaced = Count(replaced_); replaced > 0) {
+    lines.push_back(key + rows(replaced) + " used without a file that is bad");
+  }
   return lines;
 }
 
-std::int64_t FaultTally::num_rows() const {
+std::int64_t FaultTally::Count(const Rows& rows) {
   std::int64_t count = 0;
-  for (const auto& [file, rows] : rows_) count += std::ssize(rows);
+  for (const auto& [set, of_set] : rows) count += std::ssize(of_set);
   return count;
 }
 

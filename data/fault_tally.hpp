@@ -5,8 +5,10 @@
 #include <map>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "configs/config.hpp"
 #include "data/rows/data_error.hpp"
 #include "layout/route.hpp"
 
@@ -14,39 +16,54 @@ namespace troupe {
 
 /// The treatment of rows and files that cannot be used.
 struct FaultPolicy {
-  bool skip = false;              ///< else a fault keeps the job from starting
-  std::int64_t skip_limit = 100;  ///< rows of all lists that may be skipped, with items replaced
+  OnError on_error = OnError::kStop;
+  std::int64_t limit = 100;  ///< rows that may be skipped, with items replaced
+  std::string key = "data";  ///< of the table that states it
+
+  bool tolerates() const { return on_error != OnError::kStop; }
 };
 
-/// Keeps the first few faults and counts the others. Its size does not grow with their number.
+/// The faults of the rows that one policy is for. Keeps the first few and counts the others. Its size does
+/// not grow with their number.
 class FaultTally {
  public:
-  explicit FaultTally(FaultPolicy policy) : policy_(policy) {}
+  explicit FaultTally(FaultPolicy policy) : policy_(std::move(policy)) {}
 
   /// Records a fault of `file`, whose first row is number `first_row` of the set `set`.
   void Add(const std::string& set, const std::string& file, std::int64_t first_row,
            const DataFault& fault);
-  /// Throws DataError if the job may not start: there is a fault and none may be skipped, a list
-  /// could not be read to its end, or more rows than `skip_limit` have a fault.
+  /// Throws DataError if the job may not start: there is a fault and none may be tolerated, a list
+  /// could not be read to its end, or more rows than the limit have a fault.
   void Require() const;
 
-  /// Throws DataError if each row of one of the set's sources has a fault. `names`: of the sources.
+  /// Throws DataError if each row of one of the set's sources is skipped. `names`: of the sources.
   void RequireUsedRow(const std::string& set, const std::vector<std::string>& names,
                       const std::vector<Interval>& sources) const;
 
-  /// Returns the rows of `set` that have a fault.
+  /// Returns the rows of `set` that are skipped.
   const std::set<std::int64_t>& RowsOf(const std::string& set) { return rows_[set]; }
   /// Like RowSource::skipped_lines.
   std::vector<std::string> SkippedLines() const;
+  /// Throws std::runtime_error if more rows are skipped, with `replaced` other files replaced, than the
+  /// limit.
+  void RequireWithin(std::int64_t replaced) const;
+  const FaultPolicy& policy() const { return policy_; }
 
  private:
-  std::int64_t num_rows() const;
+  using Rows = std::map<std::string, std::set<std::int64_t>>;  ///< by set
+  static std::int64_t Count(const Rows& rows);
+  /// Whether the row stays and its file is replaced.
+  bool Replaces(const DataFault& fault) const {
+    return fault.replaceable && policy_.on_error == OnError::kSubstitute;
+  }
 
   FaultPolicy policy_;
   std::int64_t count_ = 0;
-  std::vector<std::string> first_;
-  bool unreadable_ = false;                             ///< a list has unknown rows
-  std::map<std::string, std::set<std::int64_t>> rows_;  ///< by set; no more than may be skipped
+  std::vector<std::string> first_;        ///< lines
+  std::vector<std::string> first_ended_;  ///< the same, with what is done
+  bool unreadable_ = false;               ///< a list has unknown rows
+  Rows rows_;                             ///< no more than may be skipped
+  Rows replaced_;                         ///< likewise: with a file that is replaced
 };
 
 /// The unused rows of one set. They depend only on its files and are fixed before the first step, so every

@@ -72,7 +72,8 @@ bool CheckItems(const RowOrigin& origin, const LlavaRow& row, const SampleFormat
             format.items[field].preprocessor->Check(row.ItemOf(origin, file), decode);
         if (facts) block.images.push_back(*facts);
       } catch (const std::exception& error) {  // includes failed allocations of pixels
-        block.faults.push_back(row.Fault(FaultKind::kItem, error.what()));
+        DataFault& fault = block.faults.emplace_back(row.Fault(FaultKind::kItem, error.what()));
+        fault.replaceable = true;
       }
     }
   }
@@ -84,15 +85,15 @@ void Measure(const RowFile& file, std::int64_t index, const SampleFormat& format
              RowFacts& facts, Block& block) {
   const LlavaRow row = file.ReadFirst(index, format.fields, facts);
   const Sample sample = BuildSample(file.origin(), row, format);
+  facts.cut = sample.cut();
+  facts.tokens = std::ssize(sample.tokens);
+  facts.labels = sample.num_labels();
+  facts.lengths = sample.lengths;
   if (depth != FileDepth::kNone &&
       !CheckItems(file.origin(), row, format, depth == FileDepth::kDecode, block)) {
     return;
   }
   facts.usable = true;
-  facts.cut = sample.cut();
-  facts.tokens = std::ssize(sample.tokens);
-  facts.labels = sample.num_labels();
-  facts.lengths = sample.lengths;
   const auto empty = [](const std::vector<std::string>& files) { return files.empty(); };
   if (std::all_of(row.files.begin(), row.files.end(), empty)) ++block.sums.without_files;
   block.sums.most_tokens = std::max(block.sums.most_tokens, sample.num_uncut_tokens);

@@ -69,6 +69,7 @@ void Put(Out& out, const PreparedSample& prepared) {
   PutNumber(out, std::ssize(prepared.replaced));
   for (const ReplacedItem& item : prepared.replaced) {
     PutNumber(out, item.train ? 1 : 0);
+    PutNumber(out, item.source);
     PutNumber(out, item.row);
     PutAll(out, item.file);
     PutAll(out, item.line);
@@ -216,9 +217,10 @@ PreparedSample Decode(const Buffer& bytes, const SampleFormat& format) {
     for (const PreparedItem& item : prepared.items[i]) length += item.length;
     if (!prepared.items[i].empty() && length != prepared.sample.lengths[i]) Broken();
   }
-  prepared.replaced.resize(in.Count(4 * sizeof(std::int64_t)));
+  prepared.replaced.resize(in.Count(5 * sizeof(std::int64_t)));
   for (ReplacedItem& item : prepared.replaced) {
     item.train = in.Number() != 0;
+    item.source = static_cast<std::int32_t>(in.Number());
     item.row = in.Number();
     in.All(item.file);
     in.All(item.line);

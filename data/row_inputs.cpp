@@ -67,8 +67,11 @@ std::uint64_t RowSource::FieldsOf(const ModuleConfig& module) const {
 
 SampleTicket RowSource::TicketOf(bool train, std::int64_t row, std::uint64_t fields) const {
   const RowFacts facts = (train ? train_ : held_out_).rows.FactsOf(row);
+  const auto& sources = train_.rows.sources();
+  const auto source = std::ranges::upper_bound(sources, row, {}, &Interval::end) - sources.begin();
   // A token, its label and a place among the rows of an encoder take 8 bytes each, a flag 1.
-  SampleTicket ticket{train, row, fields, 25 * facts.tokens};
+  SampleTicket ticket{train, row, train ? static_cast<std::int32_t>(source) : -1, fields,
+                      25 * facts.tokens};
   for (std::size_t i = 0; i < encoders_.size(); ++i) {
     if ((fields & Bit(i)) == 0) continue;
     const ItemFormat& format = format_->items[i];
@@ -108,37 +111,58 @@ std::vector<SampleTicket> RowSource::TicketsOf(const FeedUnit& unit) {
   return tickets;
 }
 
-Buffer RowSource::Prepare(const SampleTicket& ticket) {
-  const RowSet& rows = (ticket.train ? train_ : held_out_).rows;
-  const StoredRow stored = rows.Read(ticket.row);
-  PreparedSample prepared{.id = stored.row.id,
-                          .sample = BuildSample(stored.origin, stored.row, *format_),
-                          .items = std::vector<std::vector<PreparedItem>>(encoders_.size())};
-  if (!IsAsIndexed(prepared.sample, rows.FactsOf(ticket.row))) {
-    const char* const reason = "its images have other sizes than when it was indexed";
-    throw FaultError(stored.origin.file, stored.row.Fault(FaultKind::kItem, reason));
-  }
-  for (std::size_t i = 0; i < encoders_.size(); ++i) {
-    if ((ticket.fields & Bit(i)) != 0) PrepareItems(ticket.train, stored, i, prepared);
-  }
-  return Encode(prepared);
-}
+/// The preparation of one row.
+class RowSource::RowWork : public SampleWork {
+ public:
+  RowWork(const RowSource& source, const SampleTicket& ticket) : source_(source), ticket_(ticket) {}
 
-void RowSource::PrepareItems(bool train, const StoredRow& stored, std::size_t encoder,
-                             PreparedSample& prepared) const {
-  const auto& [origin, row] = stored;
-  const ItemFormat& format = format_->items[encoder];
-  for (const std::string& name : row.files[encoder]) {
-    const ItemFile file = row.ItemOf(origin, name);
-    const auto failed = [&](const std::runtime_error& error, bool has_length) {
-      const DataFault fault = stored.row.Fault(FaultKind::kItem, error.what());
-      if (!policy_.skip || !has_length) throw FaultError(stored.origin.file, fault);
-      const std::string instead = std::string("; replaced by ") + format.preprocessor->ZerosName();
-      prepared.replaced.push_back(
-          {train, stored.row.index, file.name, FaultLine(stored.origin.file, fault) + instead});
-    };
-    prepared.items[encoder].push_back(PrepareItem(format, file, failed));
+  void Read() override { stored_ = rows().Read(ticket_.row); }
+
+  void Tokenize() override {
+    prepared_.id = stored_.row.id;
+    prepared_.sample = BuildSample(stored_.origin, stored_.row, *source_.format_);
+    if (IsAsIndexed(prepared_.sample, rows().FactsOf(ticket_.row))) return;
+    const char* const reason = "its images have other sizes than when it was indexed";
+    throw FaultError(stored_.origin.file, stored_.row.Fault(FaultKind::kItem, reason));
   }
+
+  Buffer Decode() override {
+    const std::size_t num_encoders = source_.encoders_.size();
+    prepared_.items.resize(num_encoders);
+    for (std::size_t i = 0; i < num_encoders; ++i) {
+      if ((ticket_.fields & Bit(i)) != 0) DecodeItems(i);
+    }
+    return Encode(prepared_);
+  }
+
+ private:
+  const RowSet& rows() const { return (ticket_.train ? source_.train_ : source_.held_out_).rows; }
+
+  void DecodeItems(std::size_t encoder) {
+    const ItemFormat& format = source_.format_->items[encoder];
+    for (const std::string& name : stored_.row.files[encoder]) {
+      const ItemFile file = stored_.row.ItemOf(stored_.origin, name);
+      const auto failed = [&](const std::runtime_error& error, bool has_length) {
+        const DataFault fault = stored_.row.Fault(FaultKind::kItem, error.what());
+        if (!source_.PolicyOf(ticket_.source).tolerates() || !has_length) {
+          throw FaultError(stored_.origin.file, fault);
+        }
+        prepared_.replaced.push_back({ticket_.train, ticket_.source, stored_.row.index, file.name,
+                                      FaultLine(stored_.origin.file, fault) + "; replaced by " +
+                                          format.preprocessor->ZerosName()});
+      };
+      prepared_.items[encoder].push_back(PrepareItem(format, file, failed));
+    }
+  }
+
+  const RowSource& source_;
+  const SampleTicket ticket_;
+  StoredRow stored_;
+  PreparedSample prepared_;
+};
+
+std::unique_ptr<SampleWork> RowSource::Begin(const SampleTicket& ticket) const {
+  return std::make_unique<RowWork>(*this, ticket);
 }
 
 void RowSource::Fill(bool train, const std::vector<Buffer>& prepared, Samples& samples) const {

@@ -14,7 +14,7 @@ namespace troupe {
 namespace {
 
 /// Part of every key. Change it when the same bytes give other samples.
-constexpr const char* kIndexVersion = "1";
+constexpr const char* kIndexVersion = "2";
 constexpr std::size_t kKeyDigits = 32;
 constexpr std::size_t kSetDigits = 16;
 /// An index in memory takes a descriptor for as long as the job runs.
@@ -53,7 +53,11 @@ RowSet::RowSet(const std::vector<std::string>& sources, std::shared_ptr<const Sa
     file.first_row = sums_.rows;
     file.num_rows = known.sums.rows;
     file.index = known.index;
-    for (const DataFault& fault : known.faults) report(fault, file.shard.path, sums_.rows);
+    const auto at = static_cast<std::size_t>(&file - files_.data());
+    const auto source = std::ranges::upper_bound(source_ends_, at) - source_ends_.begin();
+    for (const DataFault& fault : known.faults) {
+      report(fault, {file.shard.path, static_cast<std::size_t>(source), sums_.rows});
+    }
     sums_ += known.sums;
     names += std::filesystem::path(file.shard.path).filename().string() + " " + known.digest + "\n";
     facts += known.facts_digest + "\n";

@@ -43,9 +43,13 @@ struct StoredRow {
   LlavaRow row;
 };
 
-/// Called with a fault, its file, and the number that the set gives to the file's first row.
-using ReportFault =
-    std::function<void(const DataFault&, const std::string& file, std::int64_t first_row)>;
+/// The file of a fault.
+struct FaultPlace {
+  const std::string& file;
+  std::size_t source = 0;
+  std::int64_t first_row = 0;  ///< the number that the set gives to the file's first row
+};
+using ReportFault = std::function<void(const DataFault& fault, const FaultPlace& place)>;
 
 /// Thread-safe. Rows are numbered consecutively across the files.
 class RowSet {

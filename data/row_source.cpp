@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <stdexcept>
 
+#include "configs/checks.hpp"
 #include "data/digest.hpp"
 #include "files/sha256.hpp"
 #include "layout/mix_bits.hpp"
@@ -24,16 +25,21 @@ void RequireAnswers(const RowSet& rows, const std::string& files, std::int64_t c
 RowSource::RowSource(const Config& config, FileDepth files, FaultPolicy policy,
                      const IndexPrinter& print)
     : config_(config),
-      policy_(policy),
       encoders_(DataEncoders(config_)),
       format_(std::make_shared<const SampleFormat>(FormatOf(config_))) {
-  FaultTally faults(policy);
   const DataConfig& data = config_.data;
-  train_ = OpenSet("data.train", data.train_paths(), files, faults, print);
-  if (!data.held_out.empty()) {
-    held_out_ = OpenSet("data.held_out", {data.held_out}, files, faults, print);
+  tallies_.emplace_back(policy);
+  tally_of_source_.assign(data.train_paths().size(), 0);
+  for (std::size_t i = 0; i < data.sources.size(); ++i) {
+    const DataSource& source = data.sources[i];
+    if (!source.on_error && !source.skip_limit) continue;
+    tally_of_source_[i] = tallies_.size();
+    tallies_.emplace_back(FaultPolicy{source.on_error.value_or(policy.on_error),
+                                      source.skip_limit.value_or(policy.limit), SourceKey(i)});
   }
-  faults.Require();
+  train_ = OpenSet("data.train", data.train_paths(), files, print);
+  if (!data.held_out.empty()) held_out_ = OpenSet("data.held_out", {data.held_out}, files, print);
+  for (const FaultTally& faults : tallies_) faults.Require();
   for (UsedSet* set : {&train_, &held_out_}) {
     const bool train = set == &train_;
     const std::string name = train ? data.train_name() : data.held_out;
@@ -45,18 +51,24 @@ RowSource::RowSource(const Config& config, FileDepth files, FaultPolicy policy,
       throw DataError(paths[i] + ": expected at least one row, found none");
     }
     const std::string key = train ? "data.train" : "data.held_out";
-    faults.RequireUsedRow(key, paths, set->rows.sources());
-    set->skipped = SkippedRows(faults.RowsOf(key), set->rows.sources());
+    std::set<std::int64_t> skipped;
+    for (FaultTally& faults : tallies_) {
+      faults.RequireUsedRow(key, paths, set->rows.sources());
+      skipped.insert(faults.RowsOf(key).begin(), faults.RowsOf(key).end());
+    }
+    set->skipped = SkippedRows(skipped, set->rows.sources());
     RequireAnswers(set->rows, name, format_->context);
   }
-  skipped_lines_ = faults.SkippedLines();
+  for (const FaultTally& faults : tallies_) {
+    for (std::string& line : faults.SkippedLines()) skipped_lines_.push_back(std::move(line));
+  }
   order_ = std::make_unique<const BatchOrder>(config_);
   AddShardOrders();
   if (data.packing) AddPackOrders();
 }
 
 UsedSet RowSource::OpenSet(const std::string& key, const std::vector<std::string>& sources,
-                           FileDepth files, FaultTally& faults, const IndexPrinter& print) const {
+                           FileDepth files, const IndexPrinter& print) {
   SetTerms terms{.depth = files,
                  .cache = config_.data.cache,
                  .cache_bytes = config_.data.cache_gib << 30,
@@ -64,12 +76,26 @@ UsedSet RowSource::OpenSet(const std::string& key, const std::vector<std::string
   if (print) {
     terms.progress = [&](const IndexProgress& progress) { print(Listed(sources), progress); };
   }
+  const bool train = key == "data.train";
   UsedSet set;
-  set.rows = RowSet(sources, format_, terms,
-                    [&](const DataFault& fault, const std::string& file, std::int64_t first_row) {
-                      faults.Add(key, file, first_row, fault);
-                    });
+  set.rows = RowSet(sources, format_, terms, [&](const DataFault& fault, const FaultPlace& place) {
+    TallyOf(train ? static_cast<std::int32_t>(place.source) : -1)
+        .Add(key, place.file, place.first_row, fault);
+  });
   return set;
+}
+
+bool RowSource::tolerates_faults() const {
+  return std::ranges::any_of(tallies_,
+                             [](const FaultTally& faults) { return faults.policy().tolerates(); });
+}
+
+void RowSource::RequireWithinLimits(const std::set<ReplacedItem>& replaced) const {
+  std::vector<std::int64_t> counts(tallies_.size());
+  for (const ReplacedItem& item : replaced) ++counts[TallyIndex(item.source)];
+  for (std::size_t i = 0; i < tallies_.size(); ++i) {
+    if (tallies_[i].policy().tolerates()) tallies_[i].RequireWithin(counts[i]);
+  }
 }
 
 void RowSource::AddShardOrders() {

@@ -16,6 +16,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -48,8 +49,8 @@ struct UsedSet {
 class RowSource : public InputSource {
  public:
   /// Opens both sets. Checks every row of files that have no index yet, and their items as `files` says. Throws DataError
-  /// with the first few faults unless `policy` skips their rows, and if no row is left. With a
-  /// policy that skips, an item that later fails to decode is replaced by zeros.
+  /// with the first few faults unless a policy tolerates them, and if no row is left; then an item that
+  /// later fails to decode is replaced by zeros. `policy`: of sources that state none.
   explicit RowSource(const Config& config, FileDepth files = FileDepth::kNone,
                      FaultPolicy policy = {}, const IndexPrinter& print = {});
   RowSource(const RowSource&) = delete;
@@ -62,7 +63,7 @@ class RowSource : public InputSource {
                                          const std::vector<Buffer>& samples) override;
   bool prepares() const override { return true; }
   std::vector<SampleTicket> TicketsOf(const FeedUnit& unit) override;
-  Buffer Prepare(const SampleTicket& ticket) override;
+  std::unique_ptr<SampleWork> Begin(const SampleTicket& ticket) const override;
   RoundCounts Count(const Round& round) override;
   void TakeLayouts(const Config& config) override;
 
@@ -86,6 +87,10 @@ class RowSource : public InputSource {
   /// Returns the number of the round's samples whose row is skipped. In training another row
   /// replaces each of them; in an evaluation none does.
   std::int64_t CountSkipped(const Round& round) const;
+  /// Whether rows or files that cannot be used may be left out or replaced.
+  bool tolerates_faults() const;
+  /// Throws std::runtime_error if more rows are skipped and items `replaced` than a skip_limit.
+  void RequireWithinLimits(const std::set<ReplacedItem>& replaced) const;
   /// Returns the number of rows of both lists that are skipped.
   std::int64_t num_skipped_rows() const {
     return train_.skipped.count() + held_out_.skipped.count();
@@ -142,7 +147,15 @@ class RowSource : public InputSource {
   /// With data.packing, the places of the order that the pack in place k of the round has.
   std::vector<std::int64_t> PlacesIn(const Round& round, std::int64_t k) const;
   UsedSet OpenSet(const std::string& key, const std::vector<std::string>& sources, FileDepth files,
-                  FaultTally& faults, const IndexPrinter& print) const;
+                  const IndexPrinter& print);
+  /// Returns the tally of the faults of a source: a place in data.sources, or -1 for data.held_out.
+  FaultTally& TallyOf(std::int32_t source) { return tallies_[TallyIndex(source)]; }
+  const FaultPolicy& PolicyOf(std::int32_t source) const {
+    return tallies_[TallyIndex(source)].policy();
+  }
+  std::size_t TallyIndex(std::int32_t source) const {
+    return source < 0 ? 0 : tally_of_source_.at(static_cast<std::size_t>(source));
+  }
   void AddShardOrders();
   void AddPackOrders();
   /// Returns the samples `numbers` of the round's part that begins at sample `first`, numbered from
@@ -152,14 +165,13 @@ class RowSource : public InputSource {
   Samples PlacedIn(const FeedUnit& unit) const;
   /// Fills in what workers have prepared of each, and empty samples.
   void Fill(bool train, const std::vector<Buffer>& prepared, Samples& samples) const;
-  /// Prepares the items of one encoder.
-  void PrepareItems(bool train, const StoredRow& stored, std::size_t encoder,
-                    PreparedSample& prepared) const;
+  class RowWork;
   /// Adds positions and expected rows of one encoder for the text already in `inputs`.
   void AddEdge(const Samples& samples, std::size_t encoder, Inputs& inputs) const;
 
   Config config_;
-  FaultPolicy policy_;
+  std::vector<FaultTally> tallies_;  ///< of the common policy, then of sources with their own
+  std::vector<std::size_t> tally_of_source_;   ///< by source of the training set
   std::vector<const ModuleConfig*> encoders_;  ///< in the order of the config file
   std::shared_ptr<const SampleFormat> format_;
   UsedSet train_;

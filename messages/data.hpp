@@ -13,7 +13,9 @@
 
 namespace troupe {
 
-inline auto Fields(SampleTicket& x) { return std::tie(x.train, x.row, x.fields, x.bytes); }
+inline auto Fields(SampleTicket& x) {
+  return std::tie(x.train, x.row, x.source, x.fields, x.bytes);
+}
 
 /// From a dispatcher: prepare a sample of a unit.
 struct PrepareSample {
@@ -24,12 +26,41 @@ struct PrepareSample {
 inline auto Fields(PrepareSample& x) { return std::tie(x.unit, x.sample); }
 struct SamplePrepared {
   std::int64_t unit = 0;
-  Buffer sample;  ///< as of InputSource::Prepare
+  Buffer sample;                       ///< as of InputSource::Prepare
+  std::vector<std::int64_t> phase_ns;  ///< by DataPhase
 };
-inline auto Fields(SamplePrepared& x) { return std::tie(x.unit, x.sample); }
+inline auto Fields(SamplePrepared& x) { return std::tie(x.unit, x.sample, x.phase_ns); }
 
-/// Answers with a Failure if the sample cannot be used.
-using DataWorker = caf::typed_actor<caf::replies_to<PrepareSample>::with<SamplePrepared>>;
+// From a worker to itself, so that a trace shows each phase. `source`: as SampleTicket::source.
+// `number`: of the sample at this worker.
+struct ReadSample {
+  static constexpr DataPhase kPhase = DataPhase::kRead;
+  std::int64_t unit = 0;
+  std::int32_t source = -1;
+  std::int64_t number = 0;
+};
+struct TokenizeSample {
+  static constexpr DataPhase kPhase = DataPhase::kTokenize;
+  std::int64_t unit = 0;
+  std::int32_t source = -1;
+  std::int64_t number = 0;
+};
+struct DecodeSample {
+  static constexpr DataPhase kPhase = DataPhase::kDecode;
+  std::int64_t unit = 0;
+  std::int32_t source = -1;
+  std::int64_t number = 0;
+};
+template <class Phase>
+concept DataPhaseMessage = requires {
+  Phase::kPhase;
+};
+inline auto Fields(DataPhaseMessage auto& x) { return std::tie(x.unit, x.source, x.number); }
+
+/// Answers PrepareSample with a Failure if the sample cannot be used.
+using DataWorker = caf::typed_actor<caf::replies_to<PrepareSample>::with<SamplePrepared>,
+                                    caf::reacts_to<ReadSample>, caf::reacts_to<TokenizeSample>,
+                                    caf::reacts_to<DecodeSample>>;
 
 /// From a feed: prepare the samples of a unit. Answered when all are.
 struct PrepareUnit {
@@ -45,8 +76,9 @@ inline auto Fields(PrepareUnit& x) {
 struct UnitPrepared {
   std::int64_t unit = 0;
   std::vector<Buffer> samples;
+  DataDelay delay = {};
 };
-inline auto Fields(UnitPrepared& x) { return std::tie(x.unit, x.samples); }
+inline auto Fields(UnitPrepared& x) { return std::tie(x.unit, x.samples, x.delay); }
 
 /// From a feed: it holds the samples of the unit no more.
 struct SamplesUsed {

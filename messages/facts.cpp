@@ -89,6 +89,11 @@ MessageFacts FactsOf(const caf::type_erased_tuple& content) {
                      .bytes = Bytes(message),
                      .step = StepOf(message),
                      .role = RoleOf<T>()};
+  if constexpr (requires { message.sample.source; }) {
+    facts.source = message.sample.source;
+  } else if constexpr (DataPhaseMessage<T>) {
+    facts.source = message.source;
+  }
   if constexpr (requires { message.asked; }) facts.asked = message.asked;
   return facts;
 }

@@ -21,7 +21,8 @@ struct MessageFacts {
   std::int64_t bytes = 0;   ///< of the tensors that it refers to
   std::int64_t step = -1;   ///< training step of its round, from 1; 0: an evaluation; -1: unknown
   MessageRole role = MessageRole::kOther;
-  bool asked = false;  ///< it delivers bytes that were requested from another process
+  std::int32_t source = -1;  ///< of the data it is about, as SampleTicket::source
+  bool asked = false;        ///< it delivers bytes that were requested from another process
 };
 
 /// A kind of message that is traced.

@@ -33,11 +33,13 @@ inline auto Fields(Interval& x) { return std::tie(x.begin, x.end); }
 inline auto Fields(RowRun& x) { return std::tie(x.sample, x.first, x.count, x.place); }
 inline auto Fields(RowTable& x) { return std::tie(x.samples, x.rows, x.lengths, x.runs); }
 inline auto Fields(FieldItems& x) { return std::tie(x.values, x.lengths); }
-inline auto Fields(ReplacedItem& x) { return std::tie(x.train, x.row, x.file, x.line); }
+inline auto Fields(ReplacedItem& x) { return std::tie(x.train, x.source, x.row, x.file, x.line); }
 inline auto Fields(Inputs& x) {
   return std::tie(x.table, x.num_tokens, x.tokens, x.labels, x.content, x.fields, x.positions,
                   x.newlines, x.expected, x.replaced);
 }
+inline auto Fields(DataDelay& x) { return std::tie(x.source, x.phase, x.process, x.ns); }
+inline auto Fields(DataWait& x) { return std::tie(x.ns, x.longest_ns, x.delay); }
 inline auto Fields(LossSums& x) {
   return std::tie(x.loss, x.tokens, x.correct, x.content_tokens, x.content_correct,
                   x.sequence_tokens, x.samples);

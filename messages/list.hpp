@@ -41,8 +41,8 @@ using WorkMessages =
 
 /// The same, but they stay in their process: an actor sends them to itself, or a feed to its
 /// dispatcher.
-using OwnMessages =
-    MessageList<ShardArrived, SliceArrived, StateMoved, PrepareUnit, UnitPrepared, SamplesUsed>;
+using OwnMessages = MessageList<ShardArrived, SliceArrived, StateMoved, PrepareUnit, UnitPrepared,
+                                SamplesUsed, ReadSample, TokenizeSample, DecodeSample>;
 
 /// Nodes create, watch and end actors by these: not traced.
 using NodeMessages =

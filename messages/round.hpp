@@ -65,9 +65,10 @@ struct StageReport {
   LossSums loss;
   std::vector<ReplacedItem> replaced = {};  ///< by Inputs::replaced
   std::vector<std::int64_t> own_ns = {};    ///< of the passes, by shard (messages/device.hpp)
+  DataWait data = {};
 };
 inline auto Fields(StageReport& x) {
-  return std::tie(x.round, x.busy_ns, x.loss, x.replaced, x.own_ns);
+  return std::tie(x.round, x.busy_ns, x.loss, x.replaced, x.own_ns, x.data);
 }
 
 /// Inputs of one unit, from the Feed. Answered when the unit's forward has run; then the Feed may
@@ -77,8 +78,9 @@ struct Input {
   std::int64_t unit = 0;
   std::shared_ptr<const Inputs> data;
   std::vector<std::string> samples = {};  ///< their ids, for errors; empty: unknown
+  DataDelay delay = {};                   ///< of their preparation
 };
-inline auto Fields(Input& x) { return std::tie(x.unit, x.data, x.samples); }
+inline auto Fields(Input& x) { return std::tie(x.unit, x.data, x.samples, x.delay); }
 struct InputTaken {
   std::int64_t unit = 0;
 };

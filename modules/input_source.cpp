@@ -4,8 +4,27 @@
 
 namespace troupe {
 
-Buffer InputSource::Prepare(const SampleTicket& /*ticket*/) {
+const char* ToString(DataPhase phase) {
+  switch (phase) {
+    case DataPhase::kRead:
+      return "read";
+    case DataPhase::kTokenize:
+      return "tokenize";
+    case DataPhase::kDecode:
+      return "decode";
+  }
+  return "?";
+}
+
+std::unique_ptr<SampleWork> InputSource::Begin(const SampleTicket& /*ticket*/) const {
   throw std::logic_error("this source has no samples to prepare");
+}
+
+Buffer InputSource::Prepare(const SampleTicket& ticket) const {
+  const std::unique_ptr<SampleWork> work = Begin(ticket);
+  work->Read();
+  work->Tokenize();
+  return work->Decode();
 }
 
 std::shared_ptr<const Inputs> InputSource::Load(const std::string& module, int dp,

@@ -2,6 +2,7 @@
 // first; workers do that on other threads and machines.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -41,11 +42,44 @@ struct FeedUnit {
 
 /// What a worker needs to know to prepare a sample, in any process that has opened the same data.
 struct SampleTicket {
-  bool train = true;     ///< of the training set, else of the held-out one
-  std::int64_t row = 0;  ///< in the set
-  std::uint64_t fields =
-      0;                   ///< the modules whose items are needed: bit i for encoder i of the data
-  std::int64_t bytes = 0;  ///< that the prepared sample takes, about
+  bool train = true;         ///< of the training set, else of the held-out one
+  std::int64_t row = 0;      ///< in the set
+  std::int32_t source = -1;  ///< place in data.sources; -1: of none
+  std::uint64_t fields = 0;  ///< bit i: the items of encoder i of the data are needed
+  std::int64_t bytes = 0;    ///< that the prepared sample takes, about
+};
+
+/// What is done with a sample before it can be used, in this order.
+enum class DataPhase : std::uint8_t { kRead, kTokenize, kDecode };
+inline constexpr std::size_t kNumDataPhases = 3;
+/// "read".
+const char* ToString(DataPhase phase);
+
+/// What took longest of the preparation of a unit.
+struct DataDelay {
+  std::int32_t source = -1;  ///< as SampleTicket::source
+  DataPhase phase = DataPhase::kRead;
+  std::string process = {};  ///< name
+  std::int64_t ns = 0;       ///< of all workers together; 0: there was nothing to prepare
+  friend bool operator==(const DataDelay&, const DataDelay&) = default;
+};
+
+/// The time for which the devices of a stage had nothing to do but wait for its input data.
+struct DataWait {
+  std::int64_t ns = 0;
+  std::int64_t longest_ns = 0;  ///< of a single wait
+  DataDelay delay = {};         ///< of the unit that was waited for then
+};
+
+/// A sample under preparation. Each function is called once, in this order. All throw naming file, row
+/// and reason.
+class SampleWork {
+ public:
+  virtual ~SampleWork() = default;
+  virtual void Read() = 0;
+  virtual void Tokenize() = 0;
+  /// Returns the sample as bytes. They depend only on the ticket.
+  virtual Buffer Decode() = 0;
 };
 
 /// Thread-safe.
@@ -56,9 +90,10 @@ class InputSource {
   virtual bool prepares() const { return false; }
   /// Returns the samples to prepare for a unit.
   virtual std::vector<SampleTicket> TicketsOf(const FeedUnit& /*unit*/) { return {}; }
-  /// Returns the sample as bytes. The result depends only on the ticket. Throws naming file, row and
-  /// reason.
-  virtual Buffer Prepare(const SampleTicket& ticket);
+  /// The source must outlive the result.
+  virtual std::unique_ptr<SampleWork> Begin(const SampleTicket& ticket) const;
+  /// Does all phases.
+  Buffer Prepare(const SampleTicket& ticket) const;
   /// Returns the inputs of a unit. `samples`: what Prepare has returned for each of its tickets.
   virtual std::shared_ptr<const Inputs> Assemble(const FeedUnit& unit,
                                                  const std::vector<Buffer>& samples) = 0;

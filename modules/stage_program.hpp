@@ -28,8 +28,9 @@ struct FieldItems {
 
 /// An item whose file could not be read. Its values are 0.
 struct ReplacedItem {
-  bool train = true;     ///< of data.train, else of data.held_out
-  std::int64_t row = 0;  ///< place in the list
+  bool train = true;         ///< of data.train, else of data.held_out
+  std::int32_t source = -1;  ///< place in data.sources, 0 in data.train; -1: data.held_out
+  std::int64_t row = 0;      ///< place in the list
   std::string file;
   std::string line;  ///< where and why, for people
   friend auto operator<=>(const ReplacedItem&, const ReplacedItem&) = default;

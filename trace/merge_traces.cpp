@@ -236,6 +236,9 @@ class Merger {
       case 'S':
         if (auto* stage = EntryAt(trace_.stages, line.number)) *stage = DecodeStage(line.text);
         break;
+      case 'D':
+        if (auto* source = EntryAt(trace_.sources, line.number)) *source = line.text;
+        break;
       case 'L':
         NameLink(line);
         break;
@@ -274,6 +277,7 @@ class Merger {
     message.unit = record.unit;
     message.bytes = record.bytes;
     message.step = record.step;
+    message.source = record.stage;
     message.credits = record.credits;
     message.asked = record.asked != 0;
     message.mailbox = record.mailbox;

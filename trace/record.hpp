@@ -66,8 +66,9 @@ struct TraceRecord {
   std::uint32_t last_request = 0;
   ActorNumber sender = 0;
   ActorNumber receiver = 0;
-  std::int32_t round = -1;    ///< training step or evaluation, counted from the start; -1: none
-  std::int32_t stage = -1;    ///< work: StageGraph's number
+  std::int32_t round = -1;  ///< training step or evaluation, counted from the start; -1: none
+  /// Work: StageGraph's number. Messages: the source of the samples they are about; -1: of none.
+  std::int32_t stage = -1;
   std::int16_t dp = -1;       ///< work: replica
   std::int16_t rank = -1;     ///< work: device
   std::uint16_t type = 0;     ///< messages: index into the file's type names

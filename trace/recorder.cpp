@@ -224,6 +224,7 @@ Recorder::Recorder(const RecorderOptions& options)
             std::to_string(link.from) + " " + std::to_string(link.to) +
                 (link.boundary ? " boundary " : " hop ") + link.name);
   }
+  for (std::size_t d = 0; d < options.sources.size(); ++d) AddName('D', d, options.sources[d]);
   for (std::size_t t = 0; t < options.types.size(); ++t) AddName('T', t, options.types[t]);
   // Written last, so that a reader sees a complete header or none.
   std::memcpy(memory_.data(), kMagic.data(), kMagic.size());

@@ -53,9 +53,10 @@ struct RecorderOptions {
   std::vector<std::string> processes = {"n0"};  ///< names of all processes of the job
   std::vector<StageId> stages;                  ///< by StageGraph's number
   std::vector<TraceLink> links;
-  std::vector<std::string> types;     ///< names of message types, by number
-  std::size_t capacity = 1 << 17;     ///< records
-  std::size_t names_bytes = 1 << 20;  ///< capacity for names; names beyond it are dropped
+  std::vector<std::string> sources = {};  ///< of the data, by place in the configuration
+  std::vector<std::string> types;         ///< names of message types, by number
+  std::size_t capacity = 1 << 17;         ///< records
+  std::size_t names_bytes = 1 << 20;      ///< capacity for names; names beyond it are dropped
 };
 
 /// A name line: "T 12 Slice" is {'T', 12, "Slice"}. Number -1: the line has none.

@@ -36,8 +36,9 @@ struct TraceMessage {
   std::int64_t bytes = 0;       ///< of its tensors
   std::int64_t step = -1;       ///< as in TraceRecord
   int link = -1;                ///< index into RunTrace::links; -1: none
-  int credits = -1;             ///< remaining on the edge after it; -1: not on an edge
-  int mailbox = 0;              ///< messages in the mailbox before it
+  int source = -1;   ///< index into RunTrace::sources; -1: it is not about samples of one
+  int credits = -1;  ///< remaining on the edge after it; -1: not on an edge
+  int mailbox = 0;   ///< messages in the mailbox before it
   MessageRole role = MessageRole::kOther;
   bool asked = false;  ///< the receiver had to request its bytes from another process
 };
@@ -75,7 +76,8 @@ struct RunTrace {
   std::vector<std::string> skipped;  ///< a line for each file of the folder that is left out
   std::vector<StageId> stages;       ///< PassRecord::stage
   std::vector<TraceLink> links;
-  std::vector<std::string> types;  ///< "Activation"
+  std::vector<std::string> sources;  ///< of the data: "mix665k.json"
+  std::vector<std::string> types;    ///< "Activation"
   std::vector<TraceActor> actors;
   std::vector<TraceMessage> messages;  ///< by sent_ns
   std::vector<TraceWork> work;         ///< by begin_ns

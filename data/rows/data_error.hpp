@@ -37,6 +37,8 @@ struct DataFault {
   std::string id;         ///< of the row; may be empty
   std::string reason;     ///< one line; kItem: begins with the path
   std::int64_t line = 0;  ///< in a file with one row a line, from 1; 0: unknown
+  /// kItem: the row can be used with zeros in the place of the file.
+  bool replaceable = false;
 };
 
 /// Returns `FILE: row 3 (id "a7")`, with a known line `FILE:12: row 3 ...`.

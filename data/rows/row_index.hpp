@@ -22,7 +22,7 @@ namespace troupe {
 struct RowFacts {
   RowSpan span;
   std::uint32_t sum = 0;              ///< CRC-32 of its bytes
-  std::int64_t tokens = 0;            ///< without the end that is cut; 0 for an unusable row
+  std::int64_t tokens = 0;            ///< without the end that is cut; 0 for a row that has no sample
   std::int64_t labels = 0;            ///< likewise
   bool usable = false;                ///< false: it has a fault
   bool cut = false;                   ///< its end does not fit the context

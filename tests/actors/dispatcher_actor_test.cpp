@@ -21,7 +21,7 @@ class DispatcherFixture : public ActorFixture {
   void Open(std::size_t num_workers) {
     for (std::size_t i = 0; i < num_workers; ++i) {
       workers.push_back(&AddProbe("worker " + std::to_string(i)));
-      config.workers.push_back(workers.back()->As<DataWorker>());
+      config.workers.push_back({workers.back()->As<DataWorker>(), "n" + std::to_string(i)});
     }
     dispatcher = Spawn(RunDispatcher, config);
   }
@@ -29,7 +29,9 @@ class DispatcherFixture : public ActorFixture {
   Outcome Order(std::size_t feed, std::int64_t unit, const Rows& rows, std::int64_t bytes = 1,
                 std::int64_t round = 0) {
     PrepareUnit ask{.unit = unit, .round = round, .first_microbatch = unit, .samples = {}};
-    for (const std::int64_t row : rows) ask.samples.push_back({.row = row, .bytes = bytes});
+    for (const std::int64_t row : rows) {
+      ask.samples.push_back({.row = row, .source = row >= 100 ? 1 : 0, .bytes = bytes});
+    }
     auto outcome = std::make_shared<Answered<UnitPrepared>>();
     As(feed, [=, to = dispatcher](caf::event_based_actor* self) {
       self->request(to, caf::infinite, ask)
@@ -43,10 +45,10 @@ class DispatcherFixture : public ActorFixture {
        [=, to = dispatcher](caf::event_based_actor* self) { self->send(to, SamplesUsed{unit}); });
   }
   /// A worker answers its ticket with the number of the row.
-  void Prepare(std::size_t worker) {
+  void Prepare(std::size_t worker, const std::vector<std::int64_t>& phase_ns = {}) {
     const auto asked = workers[worker]->Oldest<PrepareSample>();
     const auto row = static_cast<double>(asked.sample.row);
-    Give<PrepareSample>(*workers[worker], SamplePrepared{asked.unit, RowsOf({row})});
+    Give<PrepareSample>(*workers[worker], SamplePrepared{asked.unit, RowsOf({row}), phase_ns});
   }
   Rows GivenTo(std::size_t worker) const {
     Rows rows;
@@ -176,6 +178,18 @@ TEST_CASE_METHOD(DispatcherFixture, "the first bad sample of a unit is its error
   Prepare(2);
   CHECK(RowsIn(next) == std::vector<double>{6});
   CHECK_FALSE(abort->raised());
+}
+
+TEST_CASE_METHOD(DispatcherFixture, "a unit says what took longest of its preparation",
+                 "[actors][dispatcher]") {
+  Open(2);
+  const Outcome unit = Order(0, 0, {1, 100, 101});
+  Prepare(1, {10, 2, 45});
+  Prepare(1, {10, 3, 45});
+  Prepare(0, {50, 1, 80});
+  REQUIRE(unit->answers.size() == 1);
+  CHECK(unit->answers[0].delay ==
+        DataDelay{.source = 1, .phase = DataPhase::kDecode, .process = "n1", .ns = 90});
 }
 
 TEST_CASE_METHOD(DispatcherFixture, "a unit without samples is there at once",

@@ -1,6 +1,9 @@
 // One stage alone: the test plays the stages around it, its feed, its devices and its update.
 #include "actors/stage_actor.hpp"
 
+#include <chrono>
+#include <thread>
+
 #include <catch2/catch.hpp>
 
 #include "tests/actors/probes.hpp"
@@ -178,6 +181,38 @@ TEST_CASE_METHOD(StageFixture, "the gradient of a microbatch is the answer to it
   CHECK(ValuesOf(first->answers[0].shards) == std::vector<std::vector<double>>{{-1000}, {-2000}});
   CHECK(ValuesOf(second->answers[0].shards) == std::vector<std::vector<double>>{{-1010}, {-2010}});
   CHECK(later->pending());
+}
+
+TEST_CASE_METHOD(StageFixture, "a stage reports for how long it waited for data alone",
+                 "[actors][stage]") {
+  SetLinks(1);
+  ReadData();
+  MakeSink();
+  Open();
+  const auto report = Begin(0, 2);
+  const auto pause = [] { std::this_thread::sleep_for(std::chrono::milliseconds(20)); };
+  const auto input = [&](std::int64_t unit, const DataDelay& delay) {
+    Ask<InputTaken>(stage, Input{unit, std::make_shared<Inputs>(), {}, delay});
+  };
+  pause();  // it lacks the activation, too
+  input(0, {.source = 1, .phase = DataPhase::kRead, .process = "n1", .ns = 5});
+  pause();
+  Activate(0);
+  pause();  // its devices are busy
+  FinishForward();
+  FinishBackward();
+  Activate(1);
+  pause();
+  CHECK(Passes() == "F0 B0");
+  const DataDelay delay{.source = 2, .phase = DataPhase::kDecode, .process = "n2", .ns = 7};
+  input(1, delay);
+  FinishForward();
+  FinishBackward();
+  REQUIRE(report->answers.size() == 1);
+  const DataWait& data = report->answers[0].data;
+  CHECK(data.ns >= 20'000'000);
+  CHECK(data.longest_ns == data.ns);  // there was one such wait
+  CHECK(data.delay == delay);
 }
 
 TEST_CASE_METHOD(StageFixture, "a unit goes forward when all incoming links have brought it",

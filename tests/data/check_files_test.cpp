@@ -101,7 +101,7 @@ TEST_CASE("the first faults are shown and the others counted", "[data]") {
 }
 
 TEST_CASE("a list that could not be read to its end is never skipped", "[data]") {
-  FaultTally tally({.skip = true});
+  FaultTally tally({.on_error = OnError::kSkip});
   tally.Add("train", "f.json", 0, {FaultKind::kRow, 3, "", "bad"});
   CHECK_NOTHROW(tally.Require());
   tally.Add("train", "f.json", 0, {FaultKind::kFile, 4, "", "parse error"});

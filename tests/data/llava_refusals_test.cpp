@@ -1,6 +1,7 @@
 // Rows, images and configurations that a source refuses, or skips where it may.
 #include <algorithm>
 #include <filesystem>
+#include <set>
 
 #include <catch2/catch.hpp>
 
@@ -49,7 +50,7 @@ TEST_CASE("skipped rows are replaced by the next one, the same on every replica"
   const DataSet data;
   SpoilImages(data);
   std::filesystem::remove(data.folder() / "13_0.png");  // row 0 of the held-out file
-  RowSource source(Disjoint(data), FileDepth::kDecode, {.skip = true});
+  RowSource source(Disjoint(data), FileDepth::kDecode, {.on_error = OnError::kSkip});
   CHECK(source.SkippedText() == "4, 10 of data.train, 0 of data.held_out");
   REQUIRE(source.skipped_lines().size() == 4);
   CHECK(source.skipped_lines()[3] ==
@@ -92,7 +93,7 @@ TEST_CASE("an image that fails in decoding is replaced by zeros at its place", "
   const DataSet data;
   const std::string bytes = BytesOf(data.folder() / "4_0.png");
   data.folder().Write("4_0.png", bytes.substr(0, bytes.size() - 20));
-  RowSource source(Disjoint(data), FileDepth::kHeader, {.skip = true});
+  RowSource source(Disjoint(data), FileDepth::kHeader, {.on_error = OnError::kSkip});
   CHECK(source.num_skipped_rows() == 0);
   std::int64_t num_replaced = 0;
   for (std::int64_t step = 0; step < 6; ++step) {
@@ -119,14 +120,50 @@ TEST_CASE("an image that fails in decoding is replaced by zeros at its place", "
   CHECK_THROWS_WITH(strict.LoadWhole(TrainRound(0)), Catch::Contains("row 4 (id \"r4\"): "));
 }
 
+TEST_CASE("a row whose image is bad stays in its place with zeros, if it is to be substituted",
+          "[data]") {
+  const DataSet sound;
+  RowSource whole(Disjoint(sound));
+  const DataSet data;
+  SpoilImages(data);
+  std::filesystem::remove(data.folder() / "13_0.png");  // row 0 of the held-out file
+  RowSource source(Disjoint(data), FileDepth::kHeader, {.on_error = OnError::kSubstitute});
+  CHECK(source.num_skipped_rows() == 0);
+  REQUIRE(source.skipped_lines().size() == 3);
+  CHECK_THAT(source.skipped_lines()[0], Catch::EndsWith("10_0.png: no such file; replaced"));
+  CHECK(source.skipped_lines()[2] ==
+        "data.on_error = \"substitute\": 2 rows are used without a file that is bad");
+  std::set<std::int64_t> replaced;
+  for (std::int64_t step = 0; step < 6; ++step) {
+    CHECK(source.CountSkipped(TrainRound(step)) == 0);
+    for (std::int64_t unit = 0; unit < 3; ++unit) {
+      for (const int dp : {0, 1}) {
+        CHECK(RowsOfText(*source.Load("language", dp, TrainRound(step), unit)) ==
+              RowsOfText(*whole.Load("language", dp, TrainRound(step), unit)));
+      }
+      for (const int dp : {0, 1, 2}) {
+        const auto before = whole.Load("vision", dp, TrainRound(step), unit);
+        const auto after = source.Load("vision", dp, TrainRound(step), unit);
+        std::vector<int> expected = Greys(before->fields.at("vision"));
+        std::replace(expected.begin(), expected.end(), int{DataSet::Grey(4, 0)}, kGreyOfZero);
+        std::replace(expected.begin(), expected.end(), int{DataSet::Grey(10, 0)}, kGreyOfZero);
+        CHECK(Greys(after->fields.at("vision")) == expected);
+        for (const ReplacedItem& item : after->replaced) replaced.insert(item.row);
+      }
+    }
+  }
+  CHECK(replaced == std::set<std::int64_t>{4, 10});
+  CHECK(RowsOfText(source.LoadWhole(EvaluationRound(2)))[0] != -1);
+}
+
 TEST_CASE("more rows than data.skip_limit are not skipped", "[data]") {
   const DataSet data;
   SpoilImages(data);
   const Config config = Disjoint(data);
-  CHECK_THROWS_WITH(RowSource(config, FileDepth::kDecode, {.skip = true, .skip_limit = 1}),
+  CHECK_THROWS_WITH(RowSource(config, FileDepth::kDecode, {.on_error = OnError::kSkip, .limit = 1}),
                     Catch::EndsWith("\ndata.skip_limit: more than 1 rows cannot be used; `troupe "
                                     "data check` lists all"));
-  CHECK_NOTHROW(RowSource(config, FileDepth::kDecode, {.skip = true, .skip_limit = 2}));
+  CHECK_NOTHROW(RowSource(config, FileDepth::kDecode, {.on_error = OnError::kSkip, .limit = 2}));
 }
 
 TEST_CASE("a source that cannot be built says why", "[data]") {

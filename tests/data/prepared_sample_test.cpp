@@ -33,7 +33,7 @@ PreparedSample Example(const std::vector<std::uint8_t>& pixels) {
                      .lengths = {3, 0},
                      .num_uncut_tokens = 9};
   prepared.items = {{{1, {pixels.data(), kItemBytes}}, {2, {}}}, {}};
-  prepared.replaced = {{false, 12, "a.png", "a.png: no image"}};
+  prepared.replaced = {{false, 3, 12, "a.png", "a.png: no image"}};
   return prepared;
 }
 

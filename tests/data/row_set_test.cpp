@@ -46,9 +46,9 @@ class SetFolder {
     SetTerms counted = terms;
     counted.progress = [&](const IndexProgress& progress) { built = progress.rows; };
     return RowSet({source}, std::make_shared<const SampleFormat>(PlainFormat()), counted,
-                  [&](const DataFault& fault, const std::string& file, std::int64_t first_row) {
-                    faults.push_back(std::to_string(first_row) + " " +
-                                     FaultLine(fs::path(file).filename(), fault));
+                  [&](const DataFault& fault, const FaultPlace& place) {
+                    faults.push_back(std::to_string(place.first_row) + " " +
+                                     FaultLine(fs::path(place.file).filename(), fault));
                   });
   }
   std::size_t num_indexes() const {

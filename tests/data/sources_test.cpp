@@ -154,7 +154,7 @@ TEST_CASE("a bad row of a shard is skipped within its source", "[data]") {
   sources.data.folder().Write("s2.tar", tar.Bytes());
   const Config config = sources.With(Disjoint(sources.data), 1, 2);
   CHECK_THROWS_WITH(RowSource(config), Catch::Contains("s2.tar: row 0 (id \"../bad\"): member"));
-  RowSource source(config, FileDepth::kHeader, {.skip = true});
+  RowSource source(config, FileDepth::kHeader, {.on_error = OnError::kSkip});
   CHECK(source.num_skipped_rows() == 1);
   std::map<int, int> counts;
   for (std::int64_t step = 0; step < 15; ++step) {
@@ -169,6 +169,43 @@ TEST_CASE("a bad row of a shard is skipped within its source", "[data]") {
   CHECK(counts.contains(301));
   CHECK_FALSE(counts.contains(300));
   CHECK(counts[301] > counts[302]);  // it takes the place of the bad one, too
+}
+
+TEST_CASE("each source has its own policy for bad rows, and its own limit", "[data]") {
+  const Sources sources;
+  TarWriter tar;
+  tar.Add("../bad.png", "").Add("../bad.txt", "y300");
+  tar.Add("301.png", BytesOf(sources.data.folder() / "in_tar.png")).Add("301.txt", "y301");
+  sources.data.folder().Write("s2.tar", tar.Bytes());
+  std::filesystem::remove(sources.data.folder() / "10_0.png");  // of the list
+  Config config = sources.With(Disjoint(sources.data), 1, 2);
+  const auto open = [&](OnError common) {
+    return std::make_unique<RowSource>(config, FileDepth::kHeader, FaultPolicy{.on_error = common});
+  };
+  CHECK_THROWS_WITH(open(OnError::kStop), Catch::Contains("10_0.png") && Catch::Contains("bad"));
+  config.data.sources[1].on_error = OnError::kSkip;
+  CHECK_THROWS_WITH(open(OnError::kStop), Catch::Contains("10_0.png") && !Catch::Contains("bad"));
+  CHECK(open(OnError::kSkip)->num_skipped_rows() == 2);
+  config.data.sources[0].on_error = OnError::kSubstitute;
+  const auto source = open(OnError::kStop);
+  CHECK(source->num_skipped_rows() == 1);
+  REQUIRE(source->skipped_lines().size() == 4);
+  CHECK(source->skipped_lines()[1] ==
+        "data.sources.0.on_error = \"substitute\": 1 row is used without a file that is bad");
+  CHECK_THAT(source->skipped_lines()[3],
+             Catch::StartsWith("data.sources.1.on_error = \"skip\": 1 row is skipped"));
+  // What is replaced while the run goes on counts in its source alone.
+  std::set<ReplacedItem> replaced = {{true, 0, 1, "a", ""}, {true, 1, 2, "b", ""}};
+  config.data.sources[1].skip_limit = 2;
+  CHECK_NOTHROW(open(OnError::kStop)->RequireWithinLimits(replaced));
+  replaced.insert({true, 1, 3, "c", ""});
+  CHECK_THROWS_WITH(open(OnError::kStop)->RequireWithinLimits(replaced),
+                    "data.sources.1.skip_limit: more than 2 rows and files cannot be used; "
+                    "`troupe data check` lists all");
+  config.data.sources[1].skip_limit = 0;
+  CHECK_THROWS_WITH(open(OnError::kStop),
+                    Catch::EndsWith("data.sources.1.skip_limit: more than 0 rows cannot be used; "
+                                    "`troupe data check` lists all"));
 }
 
 }  // namespace

@@ -78,7 +78,8 @@ TEST_CASE("rows of tiles and newlines fill the places of their image once each",
 TEST_CASE("an image that is damaged or changes its size leaves its place to zeros", "[data]") {
   const TiledSet set;
   const bool skip = GENERATE(true, false);
-  RowSource source(set.Load(), FileDepth::kHeader, {.skip = skip});
+  RowSource source(set.Load(), FileDepth::kHeader,
+                   {.on_error = skip ? OnError::kSkip : OnError::kStop});
   const Inputs before = source.LoadWhole(FirstRound());
   const std::string wide = set.folder() / "rgb_53x7.png";
   fs::resize_file(wide, fs::file_size(wide) / 2);
@@ -110,7 +111,7 @@ TEST_CASE("a row whose file is cut short is skipped if its size is not known", "
   const TiledSet set;
   const std::string wide = set.folder() / "rgb_53x7.png";
   fs::resize_file(wide, fs::file_size(wide) / 2);
-  RowSource source(set.Load(), FileDepth::kHeader, {.skip = true});
+  RowSource source(set.Load(), FileDepth::kHeader, {.on_error = OnError::kSkip});
   CHECK(source.num_skipped_rows() == 1);
   CHECK(source.LoadWhole(FirstRound()).replaced.empty());
 }

@@ -16,6 +16,7 @@ class ProcessNow {
     for (const TraceName& name : file.names) {
       if (name.kind == 'P') process_ = name.text;
       if (name.kind == 'T') types_[name.number] = name.text;
+      if (name.kind == 'D') sources_[name.number] = name.text;
       if (name.kind != 'A') continue;
       const ActorId id = DecodeActor(name.text);
       actors_[static_cast<ActorNumber>(name.number)].name = ToString(id);
@@ -41,7 +42,9 @@ class ProcessNow {
     const auto found = actors_.find(record.receiver);
     if (found == actors_.end()) return;
     ActorNow& actor = found->second;
-    const std::string& type = types_[record.type];
+    const auto source = sources_.find(record.stage);
+    const std::string type =
+        types_[record.type] + (source == sources_.end() ? "" : " of " + source->second);
     if (record.begin_ns == 0) {
       ++actor.mailbox;
       const std::int64_t waited = now_ns_ - record.arrived_ns;
@@ -65,6 +68,7 @@ class ProcessNow {
   const std::int64_t now_ns_;
   std::string process_;
   std::map<std::int64_t, std::string> types_;
+  std::map<std::int64_t, std::string> sources_;
   std::map<ActorNumber, ActorNow> actors_;
 };
 

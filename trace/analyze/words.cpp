@@ -35,6 +35,15 @@ std::string EndOf(const TraceIndex& index, const TraceLink* link, bool source) {
   return " from " + (link->boundary ? index.ModuleOf(stage) : index.StageName(stage));
 }
 
+/// " of mix665k.json"; empty if the message is not about samples of a source.
+std::string OfSource(const TraceIndex& index, int message) {
+  const int source = index.message(message).source;
+  const auto& sources = index.trace().sources;
+  return source < 0 || source >= std::ssize(sources)
+             ? ""
+             : " of " + sources[static_cast<std::size_t>(source)];
+}
+
 }  // namespace
 
 std::string Describe(const TraceIndex& index, const PassRecord& pass) {
@@ -60,7 +69,7 @@ std::string DescribeHandling(const TraceIndex& index, int message) {
   const int work = index.WorkOf(message);
   if (work >= 0) return DescribeWork(index, work);
   const bool stored = index.message(message).role == MessageRole::kCheckpoint;
-  return index.TypeName(message) +
+  return index.TypeName(message) + OfSource(index, message) +
          (stored ? " (checkpoint)" : InParentheses(index.places().OfMessage(index, message)));
 }
 
