@@ -39,19 +39,19 @@ DataWorker::behavior_type RunDataWorker(WorkerPointer self, DataWorkerConfig con
         DataWorkerState& s = self->state;
         const std::int64_t number = s.next_number++;
         Sample& sample = s.samples[number];
-        sample.prepared = {ask.unit, {}, std::vector<std::int64_t>(kNumDataPhases)};
+        sample.prepared = {ask.microbatch, {}, std::vector<std::int64_t>(kNumDataPhases)};
         sample.answer = self->make_response_promise<SamplePrepared>();
         sample.work = s.config.source->Begin(ask.sample);
-        self->send(self, ReadSample{ask.unit, ask.sample.source, number});
+        self->send(self, ReadSample{ask.microbatch, ask.sample.source, number});
         return sample.answer;
       },
       [self](const ReadSample& read) {
         if (!RunPhase(self, read, [](Sample& sample) { sample.work->Read(); })) return;
-        self->send(self, TokenizeSample{read.unit, read.source, read.number});
+        self->send(self, TokenizeSample{read.microbatch, read.source, read.number});
       },
       [self](const TokenizeSample& tokenize) {
         if (!RunPhase(self, tokenize, [](Sample& sample) { sample.work->Tokenize(); })) return;
-        self->send(self, DecodeSample{tokenize.unit, tokenize.source, tokenize.number});
+        self->send(self, DecodeSample{tokenize.microbatch, tokenize.source, tokenize.number});
       },
       [self](const DecodeSample& decode) {
         const auto run = [](Sample& sample) { sample.prepared.sample = sample.work->Decode(); };

@@ -42,6 +42,7 @@ bool IsNext(const DispatcherState& s, const OrderKey& key) {
 std::pair<const OrderKey, Order>* Choose(DispatcherState& s) {
   for (auto& entry : s.orders) {
     const Order& order = entry.second;
+    if (!order.again.empty()) return &entry;  // its bytes are counted
     if (order.next == order.tickets.size()) continue;
     const bool fits = s.bytes + order.tickets[order.next].bytes <= s.config.most_bytes;
     if (fits || IsNext(s, entry.first)) return &entry;
@@ -49,11 +50,38 @@ std::pair<const OrderKey, Order>* Choose(DispatcherState& s) {
   return nullptr;
 }
 
+/// Takes the next ticket of an order.
+std::size_t TakeTicket(DispatcherState& s, Order& order) {
+  if (!order.again.empty()) {
+    const std::size_t ticket = order.again.back();
+    order.again.pop_back();
+    return ticket;
+  }
+  s.bytes += order.tickets[order.next].bytes;
+  return order.next++;
+}
+
+void Keep(DispatcherState& s, std::size_t worker, std::size_t ticket,
+          const SamplePrepared& prepared, Order& order) {
+  order.samples[ticket] = prepared.sample;
+  const std::string& process = s.config.workers[worker].process;
+  for (std::size_t phase = 0; phase < prepared.phase_ns.size(); ++phase) {
+    const auto kind = static_cast<DataPhase>(phase);
+    order.ns[{order.tickets[ticket].source, kind, process}] += prepared.phase_ns[phase];
+  }
+}
+
+/// No sample after the one that failed can change the outcome.
+void KeepFailure(std::size_t ticket, const caf::error& reason, Order& order) {
+  order.failed.emplace(ticket, FailureOf(reason));
+  order.missing -= order.tickets.size() - order.next;
+  order.tickets.resize(order.next);
+}
+
 void Give(DispatcherPointer self, std::size_t worker, const OrderKey& key, Order& order) {
   DispatcherState& s = self->state;
-  const std::size_t ticket = order.next++;
-  s.bytes += order.tickets[ticket].bytes;
-  const auto done = [self, worker, key, ticket](auto keep) {
+  const std::size_t ticket = TakeTicket(s, order);
+  const auto end = [self, worker, key](auto keep) {
     DispatcherState& now = self->state;
     now.free.push_back(worker);
     Order& given = now.orders.at(key);
@@ -62,26 +90,21 @@ void Give(DispatcherPointer self, std::size_t worker, const OrderKey& key, Order
     AnswerIfComplete(given);
     Pump(self);
   };
+  const auto lost = [self, key, ticket](const caf::error& reason) {
+    DispatcherState& now = self->state;
+    if (++now.gone == now.config.workers.size()) return Fail(self, reason);
+    now.orders.at(key).again.push_back(ticket);
+    Pump(self);
+  };
   self->request(s.config.workers[worker].actor, caf::infinite,
-                PrepareSample{order.unit, order.tickets[ticket]})
+                PrepareSample{key.microbatch, order.tickets[ticket]})
       .then(
-          [self, done, worker, ticket](const SamplePrepared& prepared) {
-            done([&](Order& given) {
-              given.samples[ticket] = prepared.sample;
-              const std::string& process = self->state.config.workers[worker].process;
-              for (std::size_t phase = 0; phase < prepared.phase_ns.size(); ++phase) {
-                given.ns[{given.tickets[ticket].source, static_cast<DataPhase>(phase), process}] +=
-                    prepared.phase_ns[phase];
-              }
-            });
+          [self, end, worker, ticket](const SamplePrepared& prepared) {
+            end([&](Order& given) { Keep(self->state, worker, ticket, prepared, given); });
           },
-          [done, ticket](const caf::error& reason) {
-            done([&](Order& given) {
-              given.failed.emplace(ticket, FailureOf(reason));
-              // Tickets are given in order: no earlier sample can fail any more.
-              given.missing -= given.tickets.size() - given.next;
-              given.tickets.resize(given.next);
-            });
+          [end, lost, ticket](const caf::error& reason) {
+            if (IsReceiverGone(reason)) return lost(reason);
+            end([&](Order& given) { KeepFailure(ticket, reason, given); });
           });
 }
 
@@ -107,12 +130,12 @@ Dispatcher::behavior_type RunDispatcher(DispatcherPointer self, DispatcherConfig
         DispatcherState& s = self->state;
         Order order;
         order.feed = self->current_sender()->address();
-        order.unit = ask.unit;
+        order.unit = ask.number;
         order.tickets = ask.samples;
         order.samples.resize(ask.samples.size());
         order.missing = ask.samples.size();
         order.answer = self->make_response_promise<UnitPrepared>();
-        const OrderKey key{ask.round, ask.first_microbatch, s.next_order++};
+        const OrderKey key{ask.microbatch, s.next_order++};
         Order& kept = s.orders.emplace(key, std::move(order)).first->second;
         AnswerIfComplete(kept);  // a unit may have no samples
         Pump(self);
@@ -122,11 +145,11 @@ Dispatcher::behavior_type RunDispatcher(DispatcherPointer self, DispatcherConfig
         DispatcherState& s = self->state;
         const auto feed = self->current_sender()->address();
         const auto found = std::ranges::find_if(s.orders, [&](const auto& entry) {
-          return entry.second.feed == feed && entry.second.unit == used.unit;
+          return entry.second.feed == feed && entry.second.unit == used.number;
         });
         if (found == s.orders.end()) {
           return Fail(self, MakeFailure(Failure(s.config.name + ": expected an order of unit " +
-                                                std::to_string(used.unit) + ", there is none")));
+                                                std::to_string(used.number) + ", there is none")));
         }
         for (std::size_t i = 0; i < found->second.next; ++i) {
           s.bytes -= found->second.tickets[i].bytes;

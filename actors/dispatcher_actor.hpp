@@ -6,6 +6,8 @@
 //   give t    to a worker that is free, the samples of earlier microbatches first, when t belongs to
 //             the next unit of its feed, or fits into `most_bytes` with all that is prepared or under way
 //
+// A ticket whose worker is gone is given to another.
+//
 // So the memory of prepared samples is at most `most_bytes` and the next unit of each feed. A sample
 // depends on its ticket alone, so it does not matter which worker prepares it.
 #pragma once
@@ -39,20 +41,20 @@ struct DispatcherState {
 
   /// Orders are served in this order.
   struct OrderKey {
-    std::int64_t round = 0;
-    std::int64_t first_microbatch = 0;
-    std::int64_t number = 0;  ///< in the order of arrival
+    std::int64_t microbatch = 0;
+    std::int64_t arrival = 0;  ///< number
     friend auto operator<=>(const OrderKey&, const OrderKey&) = default;
   };
   /// A unit whose samples the feed has not used yet.
   struct Order {
     caf::actor_addr feed;
-    std::int64_t unit = 0;
+    std::int64_t unit = 0;  ///< its number at the feed
     std::vector<SampleTicket> tickets;
     std::vector<Buffer> samples;  ///< by ticket
     std::map<std::tuple<std::int32_t, DataPhase, std::string>, std::int64_t>
         ns;                                 ///< as of DataDelay
     std::size_t next = 0;                   ///< the first ticket that no worker has got
+    std::vector<std::size_t> again;         ///< tickets whose worker is gone
     std::size_t missing = 0;                ///< tickets without a sample
     std::map<std::size_t, Failure> failed;  ///< by ticket
     Promise<UnitPrepared> answer;
@@ -62,6 +64,7 @@ struct DispatcherState {
   std::map<OrderKey, Order> orders;
   std::int64_t next_order = 0;
   std::vector<std::size_t> free;  ///< workers without a ticket
+  std::size_t gone = 0;           ///< workers that have ended
   std::int64_t bytes = 0;         ///< of samples that are prepared or under way
 };
 

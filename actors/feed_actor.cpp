@@ -56,9 +56,8 @@ std::size_t Untaken(const FeedState& s) {
 void Ask(FeedPointer self, FeedState::Ordered& ordered) {
   FeedState& s = self->state;
   const Units units = s.config.units.In(ordered.unit.round.microbatches);
-  PrepareUnit ask{.unit = ordered.number,
-                  .round = ordered.unit.round.number,
-                  .first_microbatch = ordered.unit.unit * units.microbatches_each,
+  PrepareUnit ask{.number = ordered.number,
+                  .microbatch = s.microbatches + ordered.unit.unit * units.microbatches_each,
                   .samples = {}};
   try {
     ask.samples = s.config.source->TicketsOf(ordered.unit);
@@ -90,12 +89,16 @@ void OrderNext(FeedPointer self) {
   FeedState::Ordered& ordered = s.ordered.emplace_back(FeedState::Ordered{
       .unit = {s.config.module, s.config.dp, round, s.unit_in_round}, .number = s.unit});
   ++s.unit;
+  if (s.config.dispatcher) {
+    Ask(self, ordered);
+  } else {
+    ordered.samples.emplace();
+  }
   if (++s.unit_in_round == s.config.units.In(round.microbatches).count) {
     s.unit_in_round = 0;
+    s.microbatches += round.microbatches;
     s.rounds.pop_front();
   }
-  if (s.config.dispatcher) return Ask(self, ordered);
-  ordered.samples.emplace();
 }
 
 /// Makes the inputs of the oldest unit that is ordered and sends them.

@@ -60,6 +60,7 @@ struct FeedState {
   std::int64_t next_round = 0;
   std::int64_t unit_in_round = 0;                     ///< next to order
   std::int64_t unit = 0;                              ///< the same since the start of the run
+  std::int64_t microbatches = 0;                      ///< of rounds that are fully ordered
   std::deque<Ordered> ordered;                        ///< the oldest first
   std::map<std::int64_t, std::set<std::size_t>> out;  ///< untaken units: stages that lack them
 };

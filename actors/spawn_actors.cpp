@@ -153,6 +153,8 @@ RecorderOptions OptionsOf(const NodeConfig& config) {
   options.names_bytes =
       (std::size_t{1} << 16) + graph.stages().size() * 64 + plan.lock_steps().size() * 1024;
   for (const std::string& source : options.sources) options.names_bytes += source.size() + 16;
+  const std::size_t name_size = config.processes->Of(config.self).name.size();
+  options.names_bytes += static_cast<std::size_t>(plan.config().data.workers) * (name_size + 64);
   for (const StageLink& link : graph.links()) {
     const bool boundary = link.edge >= 0;
     options.links.push_back({boundary ? plan.edges()[At(link.edge)].name

@@ -183,7 +183,10 @@ int RunAlone(const RunSpec& run, Interrupt& interrupt) {
         }
         if (setup.after_failure) end.advice = setup.after_failure(kind);
       }
-      return ExitCodeOf(work.Finish(end), interrupt);
+      const int exit_code = ExitCodeOf(work.Finish(end), interrupt);
+      // Threads of the failed job may still write, and exit() would take their libraries away.
+      if (!end.failure.empty()) QuickExit(exit_code);
+      return exit_code;
     }
   });
 }

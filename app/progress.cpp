@@ -83,9 +83,9 @@ std::string BalanceText(const std::optional<StepBalance>& balance) {
 /// but wait for its samples, and what took longest of their preparation.
 std::string DataText(const RoundResult& result, const std::string& source) {
   const double share = static_cast<double>(result.data.ns) * 1e-9 / result.seconds;
-  if (share < 0.01) return "";
+  if (!(share >= 0.01)) return "";
   const DataDelay& delay = result.data.delay;
-  std::string text = Formatted("data %.0f%%", 100 * share);
+  std::string text = Formatted("data %.0f%%", 100 * std::min(share, 1.0));
   if (delay.ns > 0) {
     text += std::string(" (") + ToString(delay.phase) + (source.empty() ? "" : " " + source) +
             " on " + delay.process + ")";
@@ -183,12 +183,16 @@ void RunHistory::Add(const std::string& line) {
   samples += count("samples_per_second");
 }
 
-/// "3 samples were left out and 2 images or other files replaced, ..."; empty if none was.
+/// "bad samples were left out 12 times, bad files were replaced 3 times (...)"; empty if none was.
 static std::string UnusableText(const RunHistory& run) {
-  if (run.skipped_samples + run.replaced_items == 0) return "";
-  return "in those steps " + Counted(run.skipped_samples, "bad sample") + " left out for others, " +
-         Counted(run.replaced_items, "bad file") +
-         " replaced (skipped_samples and replaced_items in metrics.jsonl)\n";
+  std::vector<std::string> parts;
+  const auto add = [&](const char* what, std::int64_t count) {
+    if (count > 0) parts.push_back(what + Counted(count, "time"));
+  };
+  add("bad samples were left out ", run.skipped_samples);
+  add("bad files were replaced ", run.replaced_items);
+  if (parts.empty()) return "";
+  return Listed(parts) + " (skipped_samples and replaced_items in metrics.jsonl)\n";
 }
 
 std::string SummaryOf(const RunHistory& run, std::int64_t steps) {

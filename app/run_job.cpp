@@ -56,9 +56,8 @@ std::shared_ptr<InputSource> OpenInputs(const Config& config) {
     missing.push_back(file.key + ": " + file.reason + "; looked for " + file.looked_for);
   }
   if (!missing.empty()) throw DataError(std::move(missing));
-  const FaultPolicy policy = {config.data.on_error, config.data.skip_limit};
   try {
-    return std::make_shared<RowSource>(config, FileDepth::kHeader, policy, IndexLines());
+    return std::make_shared<RowSource>(config, kRunDepth, PolicyOf(config.data), IndexLines());
   } catch (const DataError&) {
     throw;
   } catch (const std::runtime_error& e) {

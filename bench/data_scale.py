@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 """Runs on 10 million samples in 1,000 shards beside runs on 1,000 samples: the time to the first step, memory,
-the time to find a place, and the samples for several layouts.
+the time to find a place, and the samples for several layouts and numbers of workers.
 
     bench/data_scale.py BUILD FOLDER      # FOLDER takes 200 MB; the first run in it makes the indexes
 """
 import argparse
+import json
 import os
 import re
 import subprocess
@@ -82,7 +83,13 @@ def main():
         sequences.add(tuple(re.findall(r"(many/\d+\.tar: row \d+) ", text)))
     samples = len(next(iter(sequences)))
     print(f"{samples} samples with dp 1, 2, 3 and 8: {'the same' if len(sequences) == 1 else 'WRONG: they differ'}")
-    sys.exit(len(sequences) != 1)
+    losses = set()
+    for workers in (1, 3, 8):
+        timed([troupe, "train", "many.toml", "--set", "run.steps=20", "--set", f"data.workers={workers}"])
+        with open("runs/latest/metrics.jsonl") as metrics:
+            losses.add(tuple(json.loads(line)["loss"] for line in metrics))
+    print(f"losses of 20 steps with 1, 3 and 8 workers: {'the same' if len(losses) == 1 else 'WRONG: they differ'}")
+    sys.exit(len(sequences) != 1 or len(losses) != 1)
 
 
 if __name__ == "__main__":

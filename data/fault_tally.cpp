@@ -16,9 +16,9 @@ void FaultTally::Add(const std::string& set, const std::string& file, std::int64
     first_ended_.push_back(first_.back() + (Replaces(fault) ? "; replaced" : "; skipped"));
   }
   if (fault.kind == FaultKind::kFile) unreadable_ = true;
-  if (fault.kind != FaultKind::kFile && Count(rows_) + Count(replaced_) <= policy_.limit) {
-    (Replaces(fault) ? replaced_ : rows_)[set].insert(first_row + fault.row);
-  }
+  if (fault.kind == FaultKind::kFile || num_unusable() > policy_.limit) return;
+  (Replaces(fault) ? replaced_ : rows_)[set].insert(first_row + fault.row);
+  if (Replaces(fault)) ++replaced_files_;
 }
 
 void FaultTally::Require() const {
@@ -28,16 +28,19 @@ void FaultTally::Require() const {
     lines.push_back("and " + std::to_string(more) + " more faults: `troupe data check` lists all");
   }
   if (!policy_.tolerates() || unreadable_) throw DataError(lines);
-  if (Count(rows_) + Count(replaced_) <= policy_.limit) return;
-  lines.push_back(policy_.key + ".skip_limit: more than " + std::to_string(policy_.limit) +
-                  " rows cannot be used; `troupe data check` lists all");
+  if (num_unusable() <= policy_.limit) return;
+  lines.push_back(OverLimit());
   throw DataError(lines);
 }
 
-void FaultTally::RequireWithin(std::int64_t replaced) const {
+std::string FaultTally::OverLimit() const {
+  return policy_.key + ".skip_limit: more than " + std::to_string(policy_.limit) +
+         " rows and files cannot be used; `troupe data check` lists all";
+}
+
+void FaultTally::RequireWithin(std::int64_t replaced, const std::string& line) const {
   if (Count(rows_) + replaced <= policy_.limit) return;
-  throw std::runtime_error(policy_.key + ".skip_limit: more than " + std::to_string(policy_.limit) +
-                           " rows and files cannot be used; `troupe data check` lists all");
+  throw std::runtime_error(OverLimit() + "; one is " + line);
 }
 
 void FaultTally::RequireUsedRow(const std::string& set, const std::vector<std::string>& names,
@@ -103,12 +106,11 @@ SkippedRows::SkippedRows(const std::set<std::int64_t>& rows, const std::vector<I
   if (placed < rows.size()) throw std::invalid_argument("skipped rows: expected rows of a source");
 }
 
-std::string SkippedRows::Text() const {
-  constexpr int kShown = 100;
+std::string SkippedRows::Text(std::size_t most) const {
   std::string text;
-  int shown = 0;
+  std::size_t shown = 0;
   for (const auto& [row, substitute] : substitutes_) {
-    if (shown++ == kShown) return text + ", ...";
+    if (shown++ == most) return text + ", ...";
     text += (text.empty() ? "" : ", ") + std::to_string(row);
   }
   return text;

@@ -23,6 +23,9 @@ struct FaultPolicy {
   bool tolerates() const { return on_error != OnError::kStop; }
 };
 
+/// Returns the policy of sources that state none.
+inline FaultPolicy PolicyOf(const DataConfig& data) { return {data.on_error, data.skip_limit}; }
+
 /// The faults of the rows that one policy is for. Keeps the first few and counts the others. Its size does
 /// not grow with their number.
 class FaultTally {
@@ -33,7 +36,7 @@ class FaultTally {
   void Add(const std::string& set, const std::string& file, std::int64_t first_row,
            const DataFault& fault);
   /// Throws DataError if the job may not start: there is a fault and none may be tolerated, a list
-  /// could not be read to its end, or more rows than the limit have a fault.
+  /// could not be read to its end, or more rows are skipped and files replaced than the limit.
   void Require() const;
 
   /// Throws DataError if each row of one of the set's sources is skipped. `names`: of the sources.
@@ -44,12 +47,14 @@ class FaultTally {
   const std::set<std::int64_t>& RowsOf(const std::string& set) { return rows_[set]; }
   /// Like RowSource::skipped_lines.
   std::vector<std::string> SkippedLines() const;
-  /// Throws std::runtime_error if more rows are skipped, with `replaced` other files replaced, than the
-  /// limit.
-  void RequireWithin(std::int64_t replaced) const;
+  /// Throws std::runtime_error, with `line` about one of them, if more rows are skipped, with `replaced`
+  /// other files replaced, than the limit.
+  void RequireWithin(std::int64_t replaced, const std::string& line) const;
   const FaultPolicy& policy() const { return policy_; }
 
  private:
+  std::string OverLimit() const;
+  std::int64_t num_unusable() const { return Count(rows_) + replaced_files_; }
   using Rows = std::map<std::string, std::set<std::int64_t>>;  ///< by set
   static std::int64_t Count(const Rows& rows);
   /// Whether the row stays and its file is replaced.
@@ -62,8 +67,9 @@ class FaultTally {
   std::vector<std::string> first_;        ///< lines
   std::vector<std::string> first_ended_;  ///< the same, with what is done
   bool unreadable_ = false;               ///< a list has unknown rows
-  Rows rows_;                             ///< no more than may be skipped
-  Rows replaced_;                         ///< likewise: with a file that is replaced
+  Rows rows_;                             ///< that are skipped: no more than may be
+  Rows replaced_;                         ///< likewise: with files that are replaced
+  std::int64_t replaced_files_ = 0;
 };
 
 /// The unused rows of one set. They depend only on its files and are fixed before the first step, so every
@@ -82,8 +88,8 @@ class SkippedRows {
     return found == substitutes_.end() ? row : found->second;
   }
   std::int64_t count() const { return std::ssize(substitutes_); }
-  /// Returns "3, 8, 12", with at most the first hundred rows.
-  std::string Text() const;
+  /// Returns "3, 8, 12", with at most the first `most` rows.
+  std::string Text(std::size_t most = 100) const;
 
  private:
   std::map<std::int64_t, std::int64_t> substitutes_;

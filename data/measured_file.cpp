@@ -91,6 +91,8 @@ void Measure(const RowFile& file, std::int64_t index, const SampleFormat& format
   facts.lengths = sample.lengths;
   if (depth != FileDepth::kNone &&
       !CheckItems(file.origin(), row, format, depth == FileDepth::kDecode, block)) {
+    ++block.sums.replaceable;
+    if (facts.labels > 0) ++block.sums.replaceable_with_labels;
     return;
   }
   facts.usable = true;

@@ -137,6 +137,17 @@ Sample ReadSample(Reader& in, std::size_t num_encoders) {
   return sample;
 }
 
+void RequireTokens(const Sample& sample, std::int64_t vocab) {
+  const auto is_token = [&](std::int64_t id) { return id >= 0 && id < vocab; };
+  const auto is_label = [&](std::int64_t id) { return id == kNoLabel || is_token(id); };
+  const auto is_flag = [](std::uint8_t flag) { return flag <= 1; };
+  if (!std::ranges::all_of(sample.tokens, is_token) ||
+      !std::ranges::all_of(sample.labels, is_label) ||
+      !std::ranges::all_of(sample.content, is_flag)) {
+    Broken();
+  }
+}
+
 std::vector<PreparedItem> ReadItems(Reader& in, const ItemFormat& format) {
   const std::size_t values = static_cast<std::size_t>(NumElements(format.row_shape));
   const std::size_t item_bytes = values * format.preprocessor->value_bytes();
@@ -205,17 +216,19 @@ Buffer Encode(const PreparedSample& sample) {
   return buffer;
 }
 
-PreparedSample Decode(const Buffer& bytes, const SampleFormat& format) {
+PreparedSample Decode(const Buffer& bytes, const SampleFormat& format, std::uint64_t fields) {
   Reader in({bytes.as<std::uint8_t>(), bytes.num_bytes()});
   PreparedSample prepared{.owner = bytes};
   in.All(prepared.id);
   prepared.sample = ReadSample(in, format.fields.size());
+  RequireTokens(prepared.sample, format.tokenizer->size());
   if (in.Count(1) != format.items.size()) Broken();
   for (std::size_t i = 0; i < format.items.size(); ++i) {
     prepared.items.push_back(ReadItems(in, format.items[i]));
     std::int64_t length = 0;
     for (const PreparedItem& item : prepared.items[i]) length += item.length;
-    if (!prepared.items[i].empty() && length != prepared.sample.lengths[i]) Broken();
+    const bool asked = (fields >> i & 1) != 0;
+    if (length != (asked ? prepared.sample.lengths[i] : 0)) Broken();
   }
   prepared.replaced.resize(in.Count(5 * sizeof(std::int64_t)));
   for (ReplacedItem& item : prepared.replaced) {

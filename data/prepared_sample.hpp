@@ -40,7 +40,8 @@ struct PreparedSample {
 
 /// Little endian. Copies the bytes of the items.
 Buffer Encode(const PreparedSample& sample);
-/// Throws std::runtime_error for bytes that Encode has not made for this format.
-PreparedSample Decode(const Buffer& bytes, const SampleFormat& format);
+/// `fields`: the encoders whose items were asked for, as in SampleTicket. Throws std::runtime_error for
+/// bytes that are malformed, that do not fit the format, or that have other items.
+PreparedSample Decode(const Buffer& bytes, const SampleFormat& format, std::uint64_t fields);
 
 }  // namespace troupe

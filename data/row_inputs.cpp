@@ -165,14 +165,15 @@ std::unique_ptr<SampleWork> RowSource::Begin(const SampleTicket& ticket) const {
   return std::make_unique<RowWork>(*this, ticket);
 }
 
-void RowSource::Fill(bool train, const std::vector<Buffer>& prepared, Samples& samples) const {
+void RowSource::Fill(bool train, std::uint64_t fields, const std::vector<Buffer>& prepared,
+                     Samples& samples) const {
   std::size_t next = 0;
   for (NumberedSample& sample : samples) {
     if (sample.row < 0) {
       sample.prepared.sample = EmptySample(*format_);
       continue;
     }
-    sample.prepared = Decode(prepared.at(next++), *format_);
+    sample.prepared = Decode(prepared.at(next++), *format_, fields);
     const RowSet& rows = (train ? train_ : held_out_).rows;
     if (IsAsIndexed(sample.prepared.sample, rows.FactsOf(sample.row))) continue;
     throw std::runtime_error("a prepared sample is not that of row " + std::to_string(sample.row));
@@ -182,11 +183,11 @@ void RowSource::Fill(bool train, const std::vector<Buffer>& prepared, Samples& s
 std::shared_ptr<const Inputs> RowSource::Assemble(const FeedUnit& unit,
                                                   const std::vector<Buffer>& prepared) {
   const ModuleConfig& module = CheckedModule(unit);
+  const std::uint64_t fields = FieldsOf(module);
   Samples samples = PlacedIn(unit);
-  Fill(unit.round.train, prepared, samples);
+  Fill(unit.round.train, fields, prepared, samples);
   auto inputs = std::make_shared<Inputs>();
   AddNames(samples, *inputs);
-  const std::uint64_t fields = FieldsOf(module);
   for (std::size_t i = 0; i < encoders_.size(); ++i) {
     if ((fields & Bit(i)) == 0) continue;
     inputs->fields[encoders_[i]->name] = ItemsOf(samples, format_->items[i], i);
@@ -206,12 +207,12 @@ std::shared_ptr<const Inputs> RowSource::Assemble(const FeedUnit& unit,
 
 Inputs RowSource::LoadWhole(const Round& round) {
   Samples samples = Placed(round, 0, {{0, config_.samples_per_microbatch() * round.microbatches}});
+  const std::uint64_t all = Bit(encoders_.size()) - 1;
   std::vector<Buffer> prepared;
   for (const NumberedSample& sample : samples) {
-    if (sample.row < 0) continue;
-    prepared.push_back(Prepare(TicketOf(round.train, sample.row, Bit(encoders_.size()) - 1)));
+    if (sample.row >= 0) prepared.push_back(Prepare(TicketOf(round.train, sample.row, all)));
   }
-  Fill(round.train, prepared, samples);
+  Fill(round.train, all, prepared, samples);
   Inputs inputs;
   AddNames(samples, inputs);
   FillText(samples, format_->tokenizer->pad(), /*padded=*/true, inputs);

@@ -40,6 +40,15 @@ struct NotWhole {};
 
 }  // namespace
 
+std::optional<StoredIndex> FindIndex(const std::string& path, std::size_t num_encoders,
+                                     const SetTerms& terms) {
+  const IndexCache cache(terms.cache, terms.cache_bytes);
+  const std::string key = KeyOf(LookAt(path), terms);
+  const auto index = cache.Find(key, num_encoders);
+  if (index == nullptr) return std::nullopt;
+  return StoredIndex{cache.PathOf(key), index->digest()};
+}
+
 RowSet::RowSet(const std::vector<std::string>& sources, std::shared_ptr<const SampleFormat> format,
                const SetTerms& terms, const ReportFault& report)
     : depth_(terms.depth), format_(std::move(format)) {

@@ -7,6 +7,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -36,6 +37,15 @@ struct SetTerms {
   std::int64_t small_bytes = std::int64_t{32} << 20;
   std::function<void(const IndexProgress&)> progress = {};
 };
+
+/// The index that runs use for a file of a large set.
+struct StoredIndex {
+  std::string path;
+  std::string digest;  ///< of the rows of the file
+};
+/// Returns null if the cache has none. Throws std::runtime_error if the file or the cache cannot be read.
+std::optional<StoredIndex> FindIndex(const std::string& path, std::size_t num_encoders,
+                                     const SetTerms& terms);
 
 /// A row and where it comes from.
 struct StoredRow {

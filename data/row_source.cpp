@@ -13,8 +13,11 @@ namespace troupe {
 namespace {
 
 /// Throws DataError if `rows` has rows and none has an answer.
-void RequireAnswers(const RowSet& rows, const std::string& files, std::int64_t context) {
-  if (rows.sums().with_labels > 0 || rows.num_rows() == 0) return;
+void RequireAnswers(const RowSet& rows, bool replaces, const std::string& files,
+                    std::int64_t context) {
+  const RowSums& sums = rows.sums();
+  const std::int64_t with_labels = sums.with_labels + (replaces ? sums.replaceable_with_labels : 0);
+  if (with_labels > 0 || sums.rows == 0) return;
   throw DataError(files +
                   ": expected answers to learn from, no row has one within the context of " +
                   std::to_string(context) + " tokens");
@@ -22,12 +25,25 @@ void RequireAnswers(const RowSet& rows, const std::string& files, std::int64_t c
 
 }  // namespace
 
-RowSource::RowSource(const Config& config, FileDepth files, FaultPolicy policy,
+SetTerms TermsOf(const Config& config, const SampleFormat& format, FileDepth files) {
+  return {.depth = files,
+          .cache = config.data.cache,
+          .cache_bytes = config.data.cache_gib << 30,
+          .format_key = FormatKey(config, format.context)};
+}
+
+RowSource::RowSource(const Config& config, FileDepth files, std::optional<FaultPolicy> common,
                      const IndexPrinter& print)
     : config_(config),
       encoders_(DataEncoders(config_)),
       format_(std::make_shared<const SampleFormat>(FormatOf(config_))) {
   const DataConfig& data = config_.data;
+  constexpr std::size_t kMostEncoders = 63;  // bits of SampleTicket::fields
+  if (encoders_.size() > kMostEncoders) {
+    throw DataError("expected at most " + std::to_string(kMostEncoders) +
+                    " modules that read files, got " + std::to_string(encoders_.size()));
+  }
+  const FaultPolicy policy = common.value_or(troupe::PolicyOf(data));
   tallies_.emplace_back(policy);
   tally_of_source_.assign(data.train_paths().size(), 0);
   for (std::size_t i = 0; i < data.sources.size(); ++i) {
@@ -57,7 +73,10 @@ RowSource::RowSource(const Config& config, FileDepth files, FaultPolicy policy,
       skipped.insert(faults.RowsOf(key).begin(), faults.RowsOf(key).end());
     }
     set->skipped = SkippedRows(skipped, set->rows.sources());
-    RequireAnswers(set->rows, name, format_->context);
+    const bool replaces = std::ranges::any_of(tallies_, [](const FaultTally& faults) {
+      return faults.policy().on_error == OnError::kSubstitute;
+    });
+    RequireAnswers(set->rows, replaces, name, format_->context);
   }
   for (const FaultTally& faults : tallies_) {
     for (std::string& line : faults.SkippedLines()) skipped_lines_.push_back(std::move(line));
@@ -69,10 +88,7 @@ RowSource::RowSource(const Config& config, FileDepth files, FaultPolicy policy,
 
 UsedSet RowSource::OpenSet(const std::string& key, const std::vector<std::string>& sources,
                            FileDepth files, const IndexPrinter& print) {
-  SetTerms terms{.depth = files,
-                 .cache = config_.data.cache,
-                 .cache_bytes = config_.data.cache_gib << 30,
-                 .format_key = FormatKey(config_, format_->context)};
+  SetTerms terms = TermsOf(config_, *format_, files);
   if (print) {
     terms.progress = [&](const IndexProgress& progress) { print(Listed(sources), progress); };
   }
@@ -91,10 +107,11 @@ bool RowSource::tolerates_faults() const {
 }
 
 void RowSource::RequireWithinLimits(const std::set<ReplacedItem>& replaced) const {
-  std::vector<std::int64_t> counts(tallies_.size());
-  for (const ReplacedItem& item : replaced) ++counts[TallyIndex(item.source)];
+  std::vector<std::vector<const ReplacedItem*>> items(tallies_.size());
+  for (const ReplacedItem& item : replaced) items[TallyIndex(item.source)].push_back(&item);
   for (std::size_t i = 0; i < tallies_.size(); ++i) {
-    if (tallies_[i].policy().tolerates()) tallies_[i].RequireWithin(counts[i]);
+    if (!tallies_[i].policy().tolerates() || items[i].empty()) continue;
+    tallies_[i].RequireWithin(std::ssize(items[i]), items[i].back()->line);
   }
 }
 
@@ -125,6 +142,10 @@ std::string RowSource::TrainDigest() const {
   std::string text = (by_length ? train_.rows.facts_digest() : train_.rows.digest()) + " " +
                      std::to_string(config_.data.shuffle_shards);
   for (const std::int64_t share : mixture_->shares()) text += " " + std::to_string(share);
+  // Packs and groups are made of the rows that replace skipped ones.
+  if (by_length && train_.skipped.count() > 0) {
+    text += " " + train_.skipped.Text(static_cast<std::size_t>(train_.skipped.count()));
+  }
   return Sha256Of(text).substr(0, train_.rows.digest().size());
 }
 

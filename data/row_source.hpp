@@ -45,14 +45,20 @@ struct UsedSet {
   SkippedRows skipped;
 };
 
+/// Returns how a run with this configuration opens its sets. `files`: the depth of checks.
+SetTerms TermsOf(const Config& config, const SampleFormat& format, FileDepth files);
+/// The depth to which a run checks the items of files that it indexes.
+inline constexpr FileDepth kRunDepth = FileDepth::kHeader;
+
 /// Thread-safe.
 class RowSource : public InputSource {
  public:
   /// Opens both sets. Checks every row of files that have no index yet, and their items as `files` says. Throws DataError
   /// with the first few faults unless a policy tolerates them, and if no row is left; then an item that
-  /// later fails to decode is replaced by zeros. `policy`: of sources that state none.
+  /// later fails to decode is replaced by zeros. `common`: the policy of sources that
+  /// state none, in place of the configuration's.
   explicit RowSource(const Config& config, FileDepth files = FileDepth::kNone,
-                     FaultPolicy policy = {}, const IndexPrinter& print = {});
+                     std::optional<FaultPolicy> common = {}, const IndexPrinter& print = {});
   RowSource(const RowSource&) = delete;
   RowSource& operator=(const RowSource&) = delete;
 
@@ -75,6 +81,9 @@ class RowSource : public InputSource {
   /// that only fills a place.
   std::vector<std::vector<std::int64_t>> PlacedRowsOf(const Round& round) const;
   const RowSet& rows(bool train) const { return (train ? train_ : held_out_).rows; }
+  bool IsSkipped(bool train, std::int64_t row) const {
+    return (train ? train_ : held_out_).skipped.Contains(row);
+  }
   /// Returns the shape of each sample of the round, without padding, by place: one each, or those of a
   /// pack; none beyond the end of a list.
   std::vector<std::vector<StepShape>> PlacedShapesOf(const Round& round) const;
@@ -91,10 +100,6 @@ class RowSource : public InputSource {
   bool tolerates_faults() const;
   /// Throws std::runtime_error if more rows are skipped and items `replaced` than a skip_limit.
   void RequireWithinLimits(const std::set<ReplacedItem>& replaced) const;
-  /// Returns the number of rows of both lists that are skipped.
-  std::int64_t num_skipped_rows() const {
-    return train_.skipped.count() + held_out_.skipped.count();
-  }
   /// Returns the rows that data.on_error skips: "3, 8 of data.train, none of data.held_out".
   std::string SkippedText() const;
   /// Returns a line for each of the first few skipped rows, and one with the number of all.
@@ -164,7 +169,8 @@ class RowSource : public InputSource {
                  const std::vector<Interval>& numbers) const;
   Samples PlacedIn(const FeedUnit& unit) const;
   /// Fills in what workers have prepared of each, and empty samples.
-  void Fill(bool train, const std::vector<Buffer>& prepared, Samples& samples) const;
+  void Fill(bool train, std::uint64_t fields, const std::vector<Buffer>& prepared,
+            Samples& samples) const;
   class RowWork;
   /// Adds positions and expected rows of one encoder for the text already in `inputs`.
   void AddEdge(const Samples& samples, std::size_t encoder, Inputs& inputs) const;

@@ -17,37 +17,37 @@ inline auto Fields(SampleTicket& x) {
   return std::tie(x.train, x.row, x.source, x.fields, x.bytes);
 }
 
-/// From a dispatcher: prepare a sample of a unit.
+/// From a dispatcher: prepare a sample. `microbatch`: the first of its unit, since the start of the run.
 struct PrepareSample {
   static constexpr RequestWords kWords{"ticket", "sample", WaitUnit::kMicrobatch};
-  std::int64_t unit = 0;
+  std::int64_t microbatch = 0;
   SampleTicket sample;
 };
-inline auto Fields(PrepareSample& x) { return std::tie(x.unit, x.sample); }
+inline auto Fields(PrepareSample& x) { return std::tie(x.microbatch, x.sample); }
 struct SamplePrepared {
-  std::int64_t unit = 0;
+  std::int64_t microbatch = 0;
   Buffer sample;                       ///< as of InputSource::Prepare
   std::vector<std::int64_t> phase_ns;  ///< by DataPhase
 };
-inline auto Fields(SamplePrepared& x) { return std::tie(x.unit, x.sample, x.phase_ns); }
+inline auto Fields(SamplePrepared& x) { return std::tie(x.microbatch, x.sample, x.phase_ns); }
 
 // From a worker to itself, so that a trace shows each phase. `source`: as SampleTicket::source.
 // `number`: of the sample at this worker.
 struct ReadSample {
   static constexpr DataPhase kPhase = DataPhase::kRead;
-  std::int64_t unit = 0;
+  std::int64_t microbatch = 0;
   std::int32_t source = -1;
   std::int64_t number = 0;
 };
 struct TokenizeSample {
   static constexpr DataPhase kPhase = DataPhase::kTokenize;
-  std::int64_t unit = 0;
+  std::int64_t microbatch = 0;
   std::int32_t source = -1;
   std::int64_t number = 0;
 };
 struct DecodeSample {
   static constexpr DataPhase kPhase = DataPhase::kDecode;
-  std::int64_t unit = 0;
+  std::int64_t microbatch = 0;
   std::int32_t source = -1;
   std::int64_t number = 0;
 };
@@ -55,36 +55,35 @@ template <class Phase>
 concept DataPhaseMessage = requires {
   Phase::kPhase;
 };
-inline auto Fields(DataPhaseMessage auto& x) { return std::tie(x.unit, x.source, x.number); }
+inline auto Fields(DataPhaseMessage auto& x) { return std::tie(x.microbatch, x.source, x.number); }
 
 /// Answers PrepareSample with a Failure if the sample cannot be used.
 using DataWorker = caf::typed_actor<caf::replies_to<PrepareSample>::with<SamplePrepared>,
                                     caf::reacts_to<ReadSample>, caf::reacts_to<TokenizeSample>,
                                     caf::reacts_to<DecodeSample>>;
 
+// `number`: of the unit at its feed, ascending.
+
 /// From a feed: prepare the samples of a unit. Answered when all are.
 struct PrepareUnit {
   static constexpr RequestWords kWords{"order of samples", "samples", WaitUnit::kMicrobatch};
-  std::int64_t unit = 0;
-  std::int64_t round = 0;
-  std::int64_t first_microbatch = 0;  ///< of the unit, in its round
+  std::int64_t number = 0;
+  std::int64_t microbatch = 0;  ///< the first of the unit, since the start of the run
   std::vector<SampleTicket> samples;
 };
-inline auto Fields(PrepareUnit& x) {
-  return std::tie(x.unit, x.round, x.first_microbatch, x.samples);
-}
+inline auto Fields(PrepareUnit& x) { return std::tie(x.number, x.microbatch, x.samples); }
 struct UnitPrepared {
-  std::int64_t unit = 0;
+  std::int64_t number = 0;
   std::vector<Buffer> samples;
   DataDelay delay = {};
 };
-inline auto Fields(UnitPrepared& x) { return std::tie(x.unit, x.samples, x.delay); }
+inline auto Fields(UnitPrepared& x) { return std::tie(x.number, x.samples, x.delay); }
 
 /// From a feed: it holds the samples of the unit no more.
 struct SamplesUsed {
-  std::int64_t unit = 0;
+  std::int64_t number = 0;
 };
-inline auto Fields(SamplesUsed& x) { return std::tie(x.unit); }
+inline auto Fields(SamplesUsed& x) { return std::tie(x.number); }
 
 using Dispatcher =
     caf::typed_actor<caf::replies_to<PrepareUnit>::with<UnitPrepared>, caf::reacts_to<SamplesUsed>>;

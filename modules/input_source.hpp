@@ -1,5 +1,5 @@
 // Where feeds get the inputs of their modules from. Inputs may be made of samples that must be decoded
-// first; workers do that on other threads and machines.
+// first; workers do that on other threads.
 #pragma once
 
 #include <cstddef>
@@ -40,11 +40,11 @@ struct FeedUnit {
   std::int64_t unit = 0;  ///< 0 at the round's start
 };
 
-/// What a worker needs to know to prepare a sample, in any process that has opened the same data.
+/// What a worker needs to know to prepare a sample.
 struct SampleTicket {
   bool train = true;         ///< of the training set, else of the held-out one
   std::int64_t row = 0;      ///< in the set
-  std::int32_t source = -1;  ///< place in data.sources; -1: of none
+  std::int32_t source = -1;  ///< place in data.sources, 0 in data.train; -1: data.held_out
   std::uint64_t fields = 0;  ///< bit i: the items of encoder i of the data are needed
   std::int64_t bytes = 0;    ///< that the prepared sample takes, about
 };

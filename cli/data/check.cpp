@@ -11,6 +11,7 @@
 #include "configs/loader.hpp"
 #include "data/epochs.hpp"
 #include "data/measured_file.hpp"
+#include "data/row_source.hpp"
 #include "data/rows/shards.hpp"
 #include "data/sample.hpp"
 #include "files/usable_cores.hpp"
@@ -44,7 +45,20 @@ void AddSurvey(const FileSurvey& of, FileSurvey& to) {
   for (std::size_t i = 0; i < of.formats.size(); ++i) to.formats[i].Add(of.formats[i]);
 }
 
-Checked CheckSource(const std::string& name, const SampleFormat& format, FileDepth depth) {
+/// Throws FaultError if a file does not have the rows that its index has. Its size and time may be the same.
+void RequireAsIndexed(const std::string& path, const RowIndex& read, const SetTerms& terms,
+                      std::size_t num_encoders) {
+  const auto stored = FindIndex(path, num_encoders, terms);
+  if (!stored || stored->digest == read.digest()) return;
+  throw FaultError(path, {FaultKind::kFile, 0, "",
+                          "its rows are not those of its index " + stored->path +
+                              ", though its size and time are: restore the file, or remove the "
+                              "index if it is meant to be so"});
+}
+
+/// `run`: how a run opens it; null if no configuration is known.
+Checked CheckSource(const std::string& name, const SampleFormat& format, FileDepth depth,
+                    const SetTerms* run = nullptr) {
   Checked checked;
   checked.name = name;
   const auto add = [&](const std::string& file, const DataFault& fault) {
@@ -64,6 +78,7 @@ Checked CheckSource(const std::string& name, const SampleFormat& format, FileDep
       ++checked.num_files;
       checked.sums += measured.sums;
       AddSurvey(measured.files, checked.files);
+      if (run != nullptr) RequireAsIndexed(path, index, *run, format.fields.size());
     } catch (const FaultError& error) {
       add(path, error.fault());
     }
@@ -127,8 +142,7 @@ void PrintFit(const RowSums& sums, const SampleFormat& format) {
 
 /// Prints the epochs over the rows that can be trained on. Those of packs depend on the order of
 /// training, which `train` knows.
-void PrintEpochs(const Config& config, const RowSums& train) {
-  const std::int64_t rows = train.rows - train.bad;
+void PrintEpochs(const Config& config, std::int64_t rows) {
   if (rows == 0 || config.data.packing) return;
   const std::int64_t steps = WithSteps(config, rows).run.steps;
   const auto samples = static_cast<double>(steps) * static_cast<double>(config.global_batch());
@@ -182,17 +196,23 @@ int CheckConfig(const ConfigArguments& arguments, FileDepth depth) {
   std::vector<std::string> names = config.data.train_paths();
   const std::size_t num_train = names.size();
   if (!config.data.held_out.empty()) names.push_back(config.data.held_out);
+  const SetTerms run = TermsOf(config, format, kRunDepth);
   std::vector<Checked> sources;
-  RowSums train;
+  std::int64_t used = 0;  // training rows
   for (std::size_t i = 0; i < names.size(); ++i) {
-    sources.push_back(CheckSource(names[i], format, depth));
+    sources.push_back(CheckSource(names[i], format, depth, &run));
     PrintFaults(sources.back());
-    if (i < num_train) train += sources.back().sums;
+    if (i >= num_train) continue;
+    const RowSums& sums = sources.back().sums;
+    const auto& stated = config.data.sources;
+    const OnError on_error =
+        stated.empty() ? config.data.on_error : stated[i].on_error.value_or(config.data.on_error);
+    used += sums.rows - sums.bad + (on_error == OnError::kSubstitute ? sums.replaceable : 0);
   }
   for (std::size_t i = 0; i < sources.size(); ++i) {
     PrintSummary(sources[i], format);
     PrintFit(sources[i].sums, format);
-    if (i + 1 == num_train) PrintEpochs(config, train);
+    if (i + 1 == num_train) PrintEpochs(config, used);
   }
   return ExitCodeOf(sources);
 }

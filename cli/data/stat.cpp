@@ -55,15 +55,15 @@ void PrintDistribution(const std::string& name, std::vector<std::int64_t> values
   }
 }
 
-void PrintSource(const std::string& name, const RowSet& rows, const Interval& source,
+void PrintSource(const std::string& name, const RowSource& set, bool train, const Interval& source,
                  const std::vector<RowField>& fields) {
   const std::int64_t step = std::max<std::int64_t>(1, source.size() / kMostRows);
   std::vector<std::int64_t> tokens;
   std::vector<std::int64_t> learned;
   std::vector<std::vector<std::int64_t>> lengths(fields.size());
   for (std::int64_t row = source.begin; row < source.end; row += step) {
-    const RowFacts facts = rows.FactsOf(row);
-    if (!facts.usable) continue;
+    if (set.IsSkipped(train, row)) continue;
+    const RowFacts facts = set.rows(train).FactsOf(row);
     tokens.push_back(facts.tokens);
     learned.push_back(facts.labels);
     for (std::size_t i = 0; i < fields.size(); ++i) lengths[i].push_back(facts.lengths[i]);
@@ -87,7 +87,7 @@ int PrintStatistics(const ConfigArguments& arguments) {
     const std::vector<std::string> names =
         train ? config.data.train_paths() : std::vector<std::string>{config.data.held_out};
     for (std::size_t i = 0; i < rows.sources().size(); ++i) {
-      PrintSource(names[i], rows, rows.sources()[i], fields);
+      PrintSource(names[i], *source, train, rows.sources()[i], fields);
     }
   }
   return kExitDone;

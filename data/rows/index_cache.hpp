@@ -23,12 +23,12 @@ class IndexCache {
       const std::string& key, std::size_t num_encoders, const std::function<void(RowIndex&)>& build,
       const std::function<bool(const RowIndex&)>& is_final = {}) const;
 
+  /// Returns the index of a key; null if there is none.
+  std::shared_ptr<const RowIndex> Find(const std::string& key, std::size_t num_encoders) const;
+  std::string PathOf(const std::string& key) const { return folder_ + "/" + key + ".rows"; }
   const std::string& folder() const { return folder_; }
 
  private:
-  /// Returns the index if there is one.
-  std::shared_ptr<const RowIndex> Find(const std::string& key, std::size_t num_encoders) const;
-  std::string PathOf(const std::string& key) const { return folder_ + "/" + key + ".rows"; }
   void MakeRoom() const;
 
   std::string folder_;

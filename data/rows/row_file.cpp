@@ -60,7 +60,8 @@ LlavaRow RowFile::Read(std::int64_t row, const std::vector<RowField>& fields) co
         origin_.file,
         read.Fault(
             FaultKind::kRow,
-            "its bytes have changed since they were indexed; `touch` the file to index it again"));
+            "its bytes have changed since they were indexed; restore the file, or `touch` it "
+            "to index it again"));
   }
   Parse(bytes, fields, read);
   return read;

@@ -17,7 +17,7 @@ namespace troupe {
 namespace {
 
 constexpr std::int64_t kHeaderSize = 256;
-constexpr std::array<char, 8> kMagic = {'t', 'r', 'o', 'u', 'p', 'e', 'i', '2'};
+constexpr std::array<char, 8> kMagic = {'t', 'r', 'o', 'u', 'p', 'e', 'i', '3'};
 
 /// As it lies in the file.
 struct Header {
@@ -63,6 +63,8 @@ RowSums& RowSums::operator+=(const RowSums& other) {
   cut += other.cut;
   without_files += other.without_files;
   with_labels += other.with_labels;
+  replaceable += other.replaceable;
+  replaceable_with_labels += other.replaceable_with_labels;
   tokens += other.tokens;
   most_tokens = std::max(most_tokens, other.most_tokens);
   return *this;

@@ -21,11 +21,11 @@ namespace troupe {
 /// The facts that an index stores about a row.
 struct RowFacts {
   RowSpan span;
-  std::uint32_t sum = 0;              ///< CRC-32 of its bytes
-  std::int64_t tokens = 0;            ///< without the end that is cut; 0 for a row that has no sample
-  std::int64_t labels = 0;            ///< likewise
-  bool usable = false;                ///< false: it has a fault
-  bool cut = false;                   ///< its end does not fit the context
+  std::uint32_t sum = 0;    ///< CRC-32 of its bytes
+  std::int64_t tokens = 0;  ///< without the end that is cut; 0 for a row that has no sample
+  std::int64_t labels = 0;  ///< likewise
+  bool usable = false;      ///< false: it has a fault
+  bool cut = false;         ///< its end does not fit the context
   std::vector<std::int64_t> lengths;  ///< by encoder: total length of its items
 };
 
@@ -35,7 +35,10 @@ struct RowSums {
   std::int64_t bad = 0;            ///< not usable
   std::int64_t cut = 0;            ///< whose end does not fit the context
   std::int64_t without_files = 0;  ///< of usable rows
-  std::int64_t with_labels = 0;    ///< rows that have any
+  std::int64_t with_labels = 0;    ///< usable rows that have any
+  /// Rows that are bad only because of their items, and those of them that have labels.
+  std::int64_t replaceable = 0;
+  std::int64_t replaceable_with_labels = 0;
   std::int64_t tokens = 0;
   std::int64_t most_tokens = 0;  ///< of a usable row, before it is cut
   RowSums& operator+=(const RowSums& other);

@@ -1,6 +1,9 @@
 // One dispatcher alone: the test plays the feeds and the workers.
 #include "actors/dispatcher_actor.hpp"
 
+#include <optional>
+#include <set>
+
 #include <catch2/catch.hpp>
 
 #include "tests/actors/probes.hpp"
@@ -27,8 +30,8 @@ class DispatcherFixture : public ActorFixture {
   }
   /// Feed `feed` asks for the samples of `rows`, of `bytes` each.
   Outcome Order(std::size_t feed, std::int64_t unit, const Rows& rows, std::int64_t bytes = 1,
-                std::int64_t round = 0) {
-    PrepareUnit ask{.unit = unit, .round = round, .first_microbatch = unit, .samples = {}};
+                std::optional<std::int64_t> microbatch = {}) {
+    PrepareUnit ask{.number = unit, .microbatch = microbatch.value_or(unit), .samples = {}};
     for (const std::int64_t row : rows) {
       ask.samples.push_back({.row = row, .source = row >= 100 ? 1 : 0, .bytes = bytes});
     }
@@ -48,7 +51,8 @@ class DispatcherFixture : public ActorFixture {
   void Prepare(std::size_t worker, const std::vector<std::int64_t>& phase_ns = {}) {
     const auto asked = workers[worker]->Oldest<PrepareSample>();
     const auto row = static_cast<double>(asked.sample.row);
-    Give<PrepareSample>(*workers[worker], SamplePrepared{asked.unit, RowsOf({row}), phase_ns});
+    Give<PrepareSample>(*workers[worker],
+                        SamplePrepared{asked.microbatch, RowsOf({row}), phase_ns});
   }
   Rows GivenTo(std::size_t worker) const {
     Rows rows;
@@ -96,7 +100,7 @@ TEST_CASE_METHOD(DispatcherFixture, "samples come back in the order of their uni
   CHECK(unit->pending());
   Prepare(0);
   REQUIRE(unit->answers.size() == 1);
-  CHECK(unit->answers[0].unit == 7);
+  CHECK(unit->answers[0].number == 7);
   CHECK(RowsIn(unit) == std::vector<double>{40, 41, 42, 43});
 }
 
@@ -121,7 +125,7 @@ TEST_CASE_METHOD(DispatcherFixture, "samples of earlier microbatches come first"
   Order(0, 2, {13});
   Order(1, 0, {20});
   Order(1, 1, {21});
-  Order(1, 3, {23}, 1, /*round=*/1);
+  Order(1, 2, {23}, 1, /*microbatch=*/4);
   Order(0, 3, {14});
   for (int i = 0; i < 7; ++i) Prepare(0);
   CHECK(GivenTo(0) == Rows{10, 20, 11, 12, 21, 13, 14, 23});
@@ -190,6 +194,29 @@ TEST_CASE_METHOD(DispatcherFixture, "a unit says what took longest of its prepar
   REQUIRE(unit->answers.size() == 1);
   CHECK(unit->answers[0].delay ==
         DataDelay{.source = 1, .phase = DataPhase::kDecode, .process = "n1", .ns = 90});
+}
+
+TEST_CASE_METHOD(DispatcherFixture, "the ticket of a worker that is gone goes to another",
+                 "[actors][dispatcher]") {
+  Open(3);
+  const Outcome unit = Order(0, 0, {1, 2, 3, 4}, 300);  // together more than may be prepared ahead
+  const Outcome later = Order(0, 1, {5}, 300);
+  const auto gone = [&](std::size_t worker) {
+    Give<PrepareSample>(*workers[worker], caf::make_error(caf::sec::request_receiver_down));
+  };
+  gone(1);
+  CHECK(GivenTo(1) == Rows{2});  // and never more
+  Prepare(0);
+  CHECK(GivenTo(0) == Rows{1, 2});
+  gone(0);
+  CHECK_FALSE(abort->raised());
+  for (int i = 0; i < 3; ++i) Prepare(2);
+  CHECK(GivenTo(2) == Rows{3, 2, 4});
+  CHECK(RowsIn(unit) == std::vector<double>{1, 2, 3, 4});
+  Use(0, 0);
+  CHECK(GivenTo(2) == Rows{3, 2, 4, 5});
+  gone(2);  // the last
+  CHECK(later->errors.size() == 1);
 }
 
 TEST_CASE_METHOD(DispatcherFixture, "a unit without samples is there at once",

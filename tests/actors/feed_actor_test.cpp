@@ -66,7 +66,7 @@ class FeedFixture : public ActorFixture {
   void Prepare(std::size_t place = 0) {
     std::vector<std::int64_t> open;
     for (const auto& ask : dispatcher->Received<PrepareUnit>()) {
-      if (!prepared.contains(ask.unit)) open.push_back(ask.unit);
+      if (!prepared.contains(ask.number)) open.push_back(ask.number);
     }
     const std::int64_t unit = open.at(place);
     prepared.insert(unit);
@@ -205,12 +205,12 @@ TEST_CASE_METHOD(FeedFixture, "a feed orders some units ahead and delivers them 
   Prepare(1);
   CHECK(TakeLog().empty());  // unit 0 is not there
   Prepare();
-  CHECK(TakeLog() == ProbeLog{"dispatcher: SamplesUsed 0", "dispatcher: PrepareUnit 3",
-                              "dispatcher: SamplesUsed 1", "dispatcher: PrepareUnit 4",
+  CHECK(TakeLog() == ProbeLog{"dispatcher: SamplesUsed", "dispatcher: PrepareUnit 3",
+                              "dispatcher: SamplesUsed", "dispatcher: PrepareUnit 4",
                               "stage 0: Input 0", "stage 0: Input 1"});
   Take(0);
   CHECK(TakeLog() ==
-        ProbeLog{"dispatcher: SamplesUsed 2", "dispatcher: PrepareUnit 5", "stage 0: Input 2"});
+        ProbeLog{"dispatcher: SamplesUsed", "dispatcher: PrepareUnit 5", "stage 0: Input 2"});
   for (int i = 0; i < 3; ++i) Prepare();
   for (int i = 0; i < 5; ++i) Take(0);
   CHECK(source->loads == std::vector<std::string>{
@@ -228,9 +228,9 @@ TEST_CASE_METHOD(FeedFixture, "an order says what is to be prepared, and how ear
   Begin(1, 7);
   const auto asks = dispatcher->Received<PrepareUnit>();
   REQUIRE(asks.size() == 4);
-  CHECK(asks[3].unit == 3);
-  CHECK(asks[3].round == 1);
-  CHECK(asks[3].first_microbatch == 4);
+  CHECK(asks[3].number == 3);
+  CHECK(asks[1].microbatch == 4);
+  CHECK(asks[3].microbatch == 7 + 4);
   REQUIRE(asks[3].samples.size() == 1);
   CHECK(asks[3].samples[0].row == 11);
 }

@@ -12,7 +12,7 @@ constexpr SlowLimits kLimits{.factor = 2.0, .steps = 5};
 const std::map<int, PeerRanks> kPeers = {
     {0, {{1, 2}, true}}, {1, {{0, 2}, true}}, {2, {{0, 1}, true}}, {3, {}}, {4, {}}};
 
-using Times = std::map<int, double>;
+using RankTimes = std::map<int, double>;
 
 /// Returns the step in [1, last] in which `rank` is named, if it is. The times of step s are
 /// `times(s)`.
@@ -30,7 +30,7 @@ std::optional<int> StepOf(int rank, int last, TimesOf times, SlowLimits limits =
   return named;
 }
 
-Times Even() { return {{0, 0.1}, {1, 0.11}, {2, 0.09}, {3, 0.2}, {4, 0.3}}; }
+RankTimes Even() { return {{0, 0.1}, {1, 0.11}, {2, 0.09}, {3, 0.2}, {4, 0.3}}; }
 
 }  // namespace
 
@@ -38,7 +38,7 @@ TEST_CASE("a rank is slow next to its peers, also from the start", "[actors][slo
   CHECK_FALSE(StepOf(1, 100, [](int) { return Even(); }));
   const auto from = [](int first, double factor) {
     return [=](int step) {
-      Times times = Even();
+      RankTimes times = Even();
       if (step >= first) times[1] *= factor;
       return times;
     };
@@ -53,7 +53,7 @@ TEST_CASE("a rank is slow next to its peers, also from the start", "[actors][slo
 TEST_CASE("a rank without peers is slow next to its first steps", "[actors][slow_ranks]") {
   const auto from = [](int first, double factor) {
     return [=](int step) {
-      Times times = Even();
+      RankTimes times = Even();
       if (step >= first) times[3] *= factor;
       return times;
     };
@@ -64,7 +64,7 @@ TEST_CASE("a rank without peers is slow next to its first steps", "[actors][slow
   CHECK_FALSE(StepOf(3, 100, from(1, 2.5)));
   // Longer samples, or a machine that is busy: all ranks change.
   CHECK_FALSE(StepOf(3, 100, [](int step) {
-    Times times = Even();
+    RankTimes times = Even();
     for (auto& [rank, own] : times) own *= step < 20 ? 1.0 : 4.0;
     return times;
   }));
@@ -88,7 +88,7 @@ TEST_CASE("ranks that are slow together with all their peers are found", "[actor
 TEST_CASE("peers on another machine decide, whatever a rank did before", "[actors][slow_ranks]") {
   SlowRanks slow(kLimits, kPeers);
   for (int step = 1; step <= 40; ++step) {
-    Times times = Even();
+    RankTimes times = Even();
     for (const int rank : {0, 1, 2}) times[rank] *= step < 20 ? 1.0 : 4.0;  // more images
     CHECK(slow.OnStep(1.0, times).empty());
   }
@@ -97,7 +97,7 @@ TEST_CASE("peers on another machine decide, whatever a rank did before", "[actor
 TEST_CASE("a rank is not slow because most others became faster", "[actors][slow_ranks]") {
   SlowRanks slow(kLimits, kPeers);
   for (int step = 1; step <= 40; ++step) {
-    Times times = Even();
+    RankTimes times = Even();
     for (const int rank : {0, 1, 2, 3}) times[rank] *= step < 20 ? 1.0 : 0.25;
     CHECK(slow.OnStep(1.0, times).empty());
   }
@@ -107,7 +107,7 @@ TEST_CASE("a step that took long for another reason ends no row", "[actors][slow
   SlowRanks slow(kLimits, kPeers);
   int named = 0;
   for (int step = 1; step <= 40; ++step) {
-    Times times = Even();
+    RankTimes times = Even();
     if (step > 10) times[1] *= 3.0;
     const double step_s = step % 3 == 0 ? 100.0 : 1.0;  // a checkpoint
     if (!slow.OnStep(step_s, times).empty()) named = step;
@@ -126,7 +126,7 @@ TEST_CASE("the medians of the slow steps are the evidence", "[actors][slow_ranks
   SlowRanks slow(kLimits, kPeers);
   std::vector<SlowRank> named;
   for (int step = 1; step <= 7; ++step) {
-    Times times = Even();
+    RankTimes times = Even();
     times[2] = 0.4 + 0.1 * step;
     times[1] = 0.1 + 0.01 * step;
     named = slow.OnStep(2.0, times);

@@ -215,6 +215,29 @@ TEST_CASE_METHOD(StageFixture, "a stage reports for how long it waited for data 
   CHECK(data.delay == delay);
 }
 
+TEST_CASE_METHOD(StageFixture, "a wait for data that another pass ends is named later",
+                 "[actors][stage]") {
+  SetLinks(1);
+  ReadData();
+  Open();
+  const auto report = Begin(0, 2);
+  GiveInput(0, std::make_shared<Inputs>());
+  Activate(0);
+  FinishForward();
+  Activate(1);
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  Give<Activation>(next, Gradient{0, {RowsOf({1})}});  // its backward can run
+  const DataDelay delay{.source = 2, .phase = DataPhase::kDecode, .process = "n2", .ns = 7};
+  FinishBackward();
+  Ask<InputTaken>(stage, Input{1, std::make_shared<Inputs>(), {}, delay});
+  FinishForward();
+  Give<Activation>(next, Gradient{1, {RowsOf({1})}});
+  FinishBackward();
+  REQUIRE(report->answers.size() == 1);
+  CHECK(report->answers[0].data.ns >= 20'000'000);
+  CHECK(report->answers[0].data.delay == delay);
+}
+
 TEST_CASE_METHOD(StageFixture, "a unit goes forward when all incoming links have brought it",
                  "[actors][stage]") {
   SetLinks(2);

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <nlohmann/json.hpp>
 #include <regex>
 
 #include <catch2/catch.hpp>
@@ -94,6 +95,46 @@ TEST_CASE("a run on shards indexes them once and resumes at the next sample", "[
   const Outcome index = runs.Run({"data", "index"});
   CHECK_THAT(index.out, Contains("71 files, 281 rows, 0 bad, ") && Contains("indexes in "));
   CHECK(runs.Indexes().size() == 3);
+}
+
+TEST_CASE("the number of workers and what is prepared ahead change no loss", "[cli]") {
+  const ShardRuns runs;
+  std::vector<std::string> first;
+  for (const std::vector<std::string>& how :
+       {std::vector<std::string>{"data.workers=1", "data.prefetch=1", "data.prefetch_mib=1"},
+        {"data.workers=3"},
+        {"data.workers=8", "data.prefetch=16"}}) {
+    std::vector<std::string> settings = how;
+    settings.emplace_back("run.steps=4");
+    const Outcome outcome = runs.Run({"train"}, settings);
+    INFO(outcome.out << outcome.err);
+    REQUIRE(outcome.exit_code == 0);
+    std::vector<std::string> losses;
+    for (const std::string& line : LinesOf(BytesOf(runs.Runs().back() + "/metrics.jsonl"))) {
+      const auto json = nlohmann::json::parse(line);
+      losses.push_back(json["loss"].dump() + " " + json["valid_tokens"].dump());
+    }
+    CHECK(losses.size() >= 4);
+    if (first.empty()) first = losses;
+    CHECK(losses == first);
+  }
+}
+
+TEST_CASE("data check finds a file that changed without its size and time", "[cli]") {
+  const ShardRuns runs;
+  REQUIRE(runs.Run({"data", "index"}).exit_code == 0);
+  CHECK(runs.Run({"data", "check"}).exit_code == 0);
+  const std::string shard = runs / "s01.tar";
+  const auto time = fs::last_write_time(shard);
+  std::string bytes = BytesOf(shard);
+  bytes.replace(bytes.find("shape 12"), 8, "shape 77");
+  WriteFile(shard, bytes);
+  fs::last_write_time(shard, time);
+  const Outcome check = runs.Run({"data", "check"});
+  INFO(check.out << check.err);
+  CHECK(check.exit_code == 1);
+  CHECK_THAT(check.out,
+             Contains("s01.tar: its rows are not those of its index " + runs / "cache/"));
 }
 
 TEST_CASE("a run on shards goes on after a checkpoint, unless the order has changed", "[cli]") {

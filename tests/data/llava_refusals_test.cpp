@@ -50,7 +50,7 @@ TEST_CASE("skipped rows are replaced by the next one, the same on every replica"
   const DataSet data;
   SpoilImages(data);
   std::filesystem::remove(data.folder() / "13_0.png");  // row 0 of the held-out file
-  RowSource source(Disjoint(data), FileDepth::kDecode, {.on_error = OnError::kSkip});
+  RowSource source(Disjoint(data), FileDepth::kDecode, FaultPolicy{.on_error = OnError::kSkip});
   CHECK(source.SkippedText() == "4, 10 of data.train, 0 of data.held_out");
   REQUIRE(source.skipped_lines().size() == 4);
   CHECK(source.skipped_lines()[3] ==
@@ -93,8 +93,8 @@ TEST_CASE("an image that fails in decoding is replaced by zeros at its place", "
   const DataSet data;
   const std::string bytes = BytesOf(data.folder() / "4_0.png");
   data.folder().Write("4_0.png", bytes.substr(0, bytes.size() - 20));
-  RowSource source(Disjoint(data), FileDepth::kHeader, {.on_error = OnError::kSkip});
-  CHECK(source.num_skipped_rows() == 0);
+  RowSource source(Disjoint(data), FileDepth::kHeader, FaultPolicy{.on_error = OnError::kSkip});
+  CHECK(source.num_used_rows() == source.train_size());
   std::int64_t num_replaced = 0;
   for (std::int64_t step = 0; step < 6; ++step) {
     for (std::int64_t unit = 0; unit < 3; ++unit) {
@@ -127,8 +127,9 @@ TEST_CASE("a row whose image is bad stays in its place with zeros, if it is to b
   const DataSet data;
   SpoilImages(data);
   std::filesystem::remove(data.folder() / "13_0.png");  // row 0 of the held-out file
-  RowSource source(Disjoint(data), FileDepth::kHeader, {.on_error = OnError::kSubstitute});
-  CHECK(source.num_skipped_rows() == 0);
+  RowSource source(Disjoint(data), FileDepth::kHeader,
+                   FaultPolicy{.on_error = OnError::kSubstitute});
+  CHECK(source.num_used_rows() == source.train_size());
   REQUIRE(source.skipped_lines().size() == 3);
   CHECK_THAT(source.skipped_lines()[0], Catch::EndsWith("10_0.png: no such file; replaced"));
   CHECK(source.skipped_lines()[2] ==
@@ -160,10 +161,55 @@ TEST_CASE("more rows than data.skip_limit are not skipped", "[data]") {
   const DataSet data;
   SpoilImages(data);
   const Config config = Disjoint(data);
-  CHECK_THROWS_WITH(RowSource(config, FileDepth::kDecode, {.on_error = OnError::kSkip, .limit = 1}),
-                    Catch::EndsWith("\ndata.skip_limit: more than 1 rows cannot be used; `troupe "
-                                    "data check` lists all"));
-  CHECK_NOTHROW(RowSource(config, FileDepth::kDecode, {.on_error = OnError::kSkip, .limit = 2}));
+  CHECK_THROWS_WITH(
+      RowSource(config, FileDepth::kDecode, FaultPolicy{.on_error = OnError::kSkip, .limit = 1}),
+      Catch::EndsWith("\ndata.skip_limit: more than 1 rows and files cannot be used; "
+                      "`troupe data check` lists all"));
+  CHECK_NOTHROW(
+      RowSource(config, FileDepth::kDecode, FaultPolicy{.on_error = OnError::kSkip, .limit = 2}));
+}
+
+TEST_CASE("a limit counts files that are replaced, at the start as later", "[data]") {
+  const DataSet data;
+  for (const char* image : {"5_0.png", "5_1.png"}) std::filesystem::remove(data.folder() / image);
+  const Config config = Disjoint(data);
+  const auto open = [&](std::int64_t limit) {
+    return std::make_unique<RowSource>(
+        config, FileDepth::kHeader, FaultPolicy{.on_error = OnError::kSubstitute, .limit = limit});
+  };
+  CHECK_THROWS_WITH(open(1), Catch::Contains("data.skip_limit: more than 1 rows and files"));
+  const auto source = open(2);
+  CHECK_THAT(source->skipped_lines().back(), Catch::Contains("1 row is used without"));
+  std::set<ReplacedItem> replaced = {{true, 0, 5, "5_0.png", ""}, {true, 0, 5, "5_1.png", ""}};
+  CHECK_NOTHROW(source->RequireWithinLimits(replaced));
+  replaced.insert({true, 0, 6, "6_0.png", ""});
+  CHECK_THROWS_WITH(source->RequireWithinLimits(replaced), Catch::Contains("more than 2 rows"));
+}
+
+TEST_CASE("rows all of whose images are bad have answers to learn from", "[data]") {
+  const DataSet data;
+  for (int row = 13; row < 18; ++row) {
+    for (int image = 0; image < row % 3; ++image) {
+      std::filesystem::remove(data.folder() /
+                              (std::to_string(row) + "_" + std::to_string(image) + ".png"));
+    }
+  }
+  CHECK_NOTHROW(
+      RowSource(Disjoint(data), FileDepth::kHeader, FaultPolicy{.on_error = OnError::kSubstitute}));
+}
+
+TEST_CASE("packs depend on what happens with bad rows", "[data]") {
+  const DataSet sound;
+  const DataSet data;
+  std::filesystem::remove(data.folder() / "10_0.png");
+  const auto digest = [](const DataSet& set, bool packing, OnError on_error) {
+    Config config = Disjoint(set);
+    config.data.packing = packing;
+    return RowSource(config, FileDepth::kHeader, FaultPolicy{.on_error = on_error}).TrainDigest();
+  };
+  CHECK(digest(data, true, OnError::kSkip) != digest(data, true, OnError::kSubstitute));
+  CHECK(digest(data, false, OnError::kSkip) == digest(data, false, OnError::kSubstitute));
+  CHECK(digest(sound, true, OnError::kSkip) == digest(sound, true, OnError::kStop));
 }
 
 TEST_CASE("a source that cannot be built says why", "[data]") {

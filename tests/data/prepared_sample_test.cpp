@@ -25,8 +25,8 @@ constexpr std::size_t kItemBytes = 12;
 PreparedSample Example(const std::vector<std::uint8_t>& pixels) {
   PreparedSample prepared;
   prepared.id = "r\n7";
-  prepared.sample = {.tokens = {1, 70000, 3, 4},
-                     .labels = {70000, 3, kNoLabel, kNoLabel},
+  prepared.sample = {.tokens = {1, 250, 3, 4},
+                     .labels = {250, 3, kNoLabel, kNoLabel},
                      .content = {0, 1, 0, 0},
                      .positions = {{1, -1, 2}, {}},
                      .newlines = {{3}, {}},
@@ -48,7 +48,7 @@ std::vector<std::uint8_t> Pixels() {
 TEST_CASE("a prepared sample comes back as it was", "[data]") {
   const std::vector<std::uint8_t> pixels = Pixels();
   const PreparedSample sent = Example(pixels);
-  const PreparedSample got = Decode(Encode(sent), Format());
+  const PreparedSample got = Decode(Encode(sent), Format(), 1);
   CHECK(got.id == sent.id);
   CHECK(got.sample.tokens == sent.sample.tokens);
   CHECK(got.sample.labels == sent.sample.labels);
@@ -77,13 +77,13 @@ TEST_CASE("bytes that are no prepared sample are refused", "[data]") {
   const Buffer whole = Encode(Example(pixels));
   const auto size = static_cast<std::int64_t>(whole.num_bytes());
   for (std::int64_t end = 0; end < size; ++end) {
-    CHECK_THROWS_AS(Decode(whole.Rows(0, end), Format()), std::runtime_error);
+    CHECK_THROWS_AS(Decode(whole.Rows(0, end), Format(), 1), std::runtime_error);
   }
   const Buffer longer = Buffer::Zeros({size + 1}, DType::kUInt8);
   std::memcpy(longer.data(), whole.data(), whole.num_bytes());
-  CHECK_THROWS_AS(Decode(longer, Format()), std::runtime_error);
+  CHECK_THROWS_AS(Decode(longer, Format(), 1), std::runtime_error);
   const auto refuses = [&](PreparedSample sample) {
-    CHECK_THROWS_AS(Decode(Encode(sample), Format()), std::runtime_error);
+    CHECK_THROWS_AS(Decode(Encode(sample), Format(), 1), std::runtime_error);
   };
   PreparedSample bad = Example(pixels);
   bad.sample.positions[0][1] = 4;
@@ -106,16 +106,32 @@ TEST_CASE("bytes that are no prepared sample are refused", "[data]") {
   bad = Example(pixels);
   bad.items.pop_back();
   refuses(bad);
+  bad = Example(pixels);
+  bad.items[0].clear();  // as a language model has it prepared
+  refuses(bad);
+  CHECK_NOTHROW(Decode(Encode(bad), Format(), 0));
+  CHECK_THROWS_AS(Decode(whole, Format(), 0), std::runtime_error);
+  bad = Example(pixels);
+  bad.sample.tokens[1] = 300;
+  refuses(bad);
+  bad = Example(pixels);
+  bad.sample.labels[1] = -1;
+  refuses(bad);
+  int refused = 0;
   // No change of a byte does more than change or refuse the sample.
   for (std::int64_t at = 0; at < size; ++at) {
     const Buffer changed = Buffer::Allocate({size}, DType::kUInt8);
     std::memcpy(changed.data(), whole.data(), whole.num_bytes());
     changed.as<std::uint8_t>()[at] ^= static_cast<std::uint8_t>(1 + MixBits(at) % 255);
     try {
-      Decode(changed, Format());
+      const PreparedSample other = Decode(changed, Format(), 1);
+      const FieldItems items = Finished(other.items[0], Format().items[0]);
+      CHECK(items.values.shape()[0] == other.sample.lengths[0]);
     } catch (const std::runtime_error&) {
+      ++refused;
     }
   }
+  CHECK(refused > size / 4);
 }
 
 }  // namespace troupe

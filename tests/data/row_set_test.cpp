@@ -242,9 +242,11 @@ TEST_CASE("a row whose bytes have changed is refused", "[data]") {
   file.seekp(3);
   file.put('X');
   file.close();
-  CHECK_THROWS_WITH(rows.Read(10), set.folder / "s1.jsonl" +
-                                       ":1: row 0: its bytes have changed since they were indexed; "
-                                       "`touch` the file to index it again");
+  CHECK_THROWS_WITH(
+      rows.Read(10),
+      set.folder / "s1.jsonl" +
+          ":1: row 0: its bytes have changed since they were indexed; restore the file, or "
+          "`touch` it to index it again");
   CHECK(rows.Read(11).row.id == "r101");
 }
 

@@ -154,8 +154,8 @@ TEST_CASE("a bad row of a shard is skipped within its source", "[data]") {
   sources.data.folder().Write("s2.tar", tar.Bytes());
   const Config config = sources.With(Disjoint(sources.data), 1, 2);
   CHECK_THROWS_WITH(RowSource(config), Catch::Contains("s2.tar: row 0 (id \"../bad\"): member"));
-  RowSource source(config, FileDepth::kHeader, {.on_error = OnError::kSkip});
-  CHECK(source.num_skipped_rows() == 1);
+  RowSource source(config, FileDepth::kHeader, FaultPolicy{.on_error = OnError::kSkip});
+  CHECK(source.skipped_lines().size() == 2);
   std::map<int, int> counts;
   for (std::int64_t step = 0; step < 15; ++step) {
     for (std::int64_t unit = 0; unit < 3; ++unit) {
@@ -185,10 +185,10 @@ TEST_CASE("each source has its own policy for bad rows, and its own limit", "[da
   CHECK_THROWS_WITH(open(OnError::kStop), Catch::Contains("10_0.png") && Catch::Contains("bad"));
   config.data.sources[1].on_error = OnError::kSkip;
   CHECK_THROWS_WITH(open(OnError::kStop), Catch::Contains("10_0.png") && !Catch::Contains("bad"));
-  CHECK(open(OnError::kSkip)->num_skipped_rows() == 2);
+  CHECK(open(OnError::kSkip)->num_used_rows() == open(OnError::kSkip)->train_size() - 2);
   config.data.sources[0].on_error = OnError::kSubstitute;
   const auto source = open(OnError::kStop);
-  CHECK(source->num_skipped_rows() == 1);
+  CHECK(source->num_used_rows() == source->train_size() - 1);
   REQUIRE(source->skipped_lines().size() == 4);
   CHECK(source->skipped_lines()[1] ==
         "data.sources.0.on_error = \"substitute\": 1 row is used without a file that is bad");
@@ -198,14 +198,15 @@ TEST_CASE("each source has its own policy for bad rows, and its own limit", "[da
   std::set<ReplacedItem> replaced = {{true, 0, 1, "a", ""}, {true, 1, 2, "b", ""}};
   config.data.sources[1].skip_limit = 2;
   CHECK_NOTHROW(open(OnError::kStop)->RequireWithinLimits(replaced));
-  replaced.insert({true, 1, 3, "c", ""});
+  replaced.insert({true, 1, 3, "c", "c is bad"});
   CHECK_THROWS_WITH(open(OnError::kStop)->RequireWithinLimits(replaced),
                     "data.sources.1.skip_limit: more than 2 rows and files cannot be used; "
-                    "`troupe data check` lists all");
+                    "`troupe data check` lists all; one is c is bad");
   config.data.sources[1].skip_limit = 0;
-  CHECK_THROWS_WITH(open(OnError::kStop),
-                    Catch::EndsWith("data.sources.1.skip_limit: more than 0 rows cannot be used; "
-                                    "`troupe data check` lists all"));
+  CHECK_THROWS_WITH(
+      open(OnError::kStop),
+      Catch::EndsWith("data.sources.1.skip_limit: more than 0 rows and files cannot be used; "
+                      "`troupe data check` lists all"));
 }
 
 }  // namespace

@@ -79,7 +79,7 @@ TEST_CASE("an image that is damaged or changes its size leaves its place to zero
   const TiledSet set;
   const bool skip = GENERATE(true, false);
   RowSource source(set.Load(), FileDepth::kHeader,
-                   {.on_error = skip ? OnError::kSkip : OnError::kStop});
+                   FaultPolicy{.on_error = skip ? OnError::kSkip : OnError::kStop});
   const Inputs before = source.LoadWhole(FirstRound());
   const std::string wide = set.folder() / "rgb_53x7.png";
   fs::resize_file(wide, fs::file_size(wide) / 2);
@@ -111,8 +111,8 @@ TEST_CASE("a row whose file is cut short is skipped if its size is not known", "
   const TiledSet set;
   const std::string wide = set.folder() / "rgb_53x7.png";
   fs::resize_file(wide, fs::file_size(wide) / 2);
-  RowSource source(set.Load(), FileDepth::kHeader, {.on_error = OnError::kSkip});
-  CHECK(source.num_skipped_rows() == 1);
+  RowSource source(set.Load(), FileDepth::kHeader, FaultPolicy{.on_error = OnError::kSkip});
+  CHECK(source.skipped_lines().size() == 2);
   CHECK(source.LoadWhole(FirstRound()).replaced.empty());
 }
 
