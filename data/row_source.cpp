@@ -32,8 +32,8 @@ SetTerms TermsOf(const Config& config, const SampleFormat& format, FileDepth fil
           .format_key = FormatKey(config, format.context)};
 }
 
-RowSource::RowSource(const Config& config, FileDepth files, std::optional<FaultPolicy> common,
-                     const IndexPrinter& print)
+RowSource::RowSource(const Config& config, FileDepth files,
+                     const std::optional<FaultPolicy>& common, const IndexPrinter& print)
     : config_(config),
       encoders_(DataEncoders(config_)),
       format_(std::make_shared<const SampleFormat>(FormatOf(config_))) {

@@ -58,7 +58,7 @@ class RowSource : public InputSource {
   /// later fails to decode is replaced by zeros. `common`: the policy of sources that
   /// state none, in place of the configuration's.
   explicit RowSource(const Config& config, FileDepth files = FileDepth::kNone,
-                     std::optional<FaultPolicy> common = {}, const IndexPrinter& print = {});
+                     const std::optional<FaultPolicy>& common = {}, const IndexPrinter& print = {});
   RowSource(const RowSource&) = delete;
   RowSource& operator=(const RowSource&) = delete;
 
