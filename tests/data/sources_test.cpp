@@ -1,6 +1,8 @@
 // Training on several sources, of lists and of shards.
 #include <filesystem>
 #include <map>
+#include <set>
+#include <thread>
 
 #include <catch2/catch.hpp>
 
@@ -124,6 +126,36 @@ TEST_CASE("images of shards reach the encoder of their sample", "[data]") {
     CHECK(greys == expected);
   }
   CHECK(in_shards == 8);
+}
+
+TEST_CASE("a sample is the same whoever prepares it", "[data]") {
+  const Sources sources;
+  RowSource source(sources.With(Disjoint(sources.data), 1, 2), FileDepth::kDecode);
+  std::vector<SampleTicket> tickets;
+  for (std::int64_t unit = 0; unit < 3; ++unit) {
+    for (const int dp : {0, 1, 2}) {
+      for (const SampleTicket& ticket : source.TicketsOf({"vision", dp, TrainRound(1), unit})) {
+        tickets.push_back(ticket);
+      }
+    }
+  }
+  REQUIRE(tickets.size() == 12);
+  const auto text_of = [](const Buffer& sample) {
+    return std::string(reinterpret_cast<const char*>(sample.data()), sample.num_bytes());
+  };
+  std::vector<std::string> expected;
+  for (const SampleTicket& ticket : tickets) expected.push_back(text_of(source.Prepare(ticket)));
+  CHECK(std::set<std::string>(expected.begin(), expected.end()).size() == 12);
+  std::vector<std::vector<std::string>> prepared(4);
+  {
+    std::vector<std::jthread> threads;
+    for (auto& own : prepared) {
+      threads.emplace_back([&] {
+        for (const SampleTicket& ticket : tickets) own.push_back(text_of(source.Prepare(ticket)));
+      });
+    }
+  }
+  for (const auto& own : prepared) CHECK(own == expected);
 }
 
 TEST_CASE("what the order of training depends on is part of its digest", "[data]") {
