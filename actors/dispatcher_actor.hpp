@@ -1,15 +1,13 @@
-// Has the samples of the feeds of its process prepared.
-//   receives  PrepareUnit     from feeds; the answer is UnitPrepared, or why a sample cannot be used
-//             SamplesUsed     a feed holds the samples of a unit no more
+// Has workers prepare the samples of the feeds of its process.
+//   receives  PrepareUnit     from feeds; answers UnitPrepared, or why a sample cannot be used
+//             SamplesUsed     a feed no longer holds the samples of a unit
 //   sends     PrepareSample   to workers; the answer is SamplePrepared
 //
-//   give t    to a worker that is free, the samples of earlier microbatches first, when t belongs to
-//             the next unit of its feed, or fits into `most_bytes` with all that is prepared or under way
+//   give t    to a free worker, earlier microbatches first, when t belongs to the next unit of its feed, or
+//             fits into `most_bytes` with all samples that are prepared or being prepared
 //
-// A ticket whose worker is gone is given to another.
-//
-// So the memory of prepared samples is at most `most_bytes` and the next unit of each feed. A sample
-// depends on its ticket alone, so it does not matter which worker prepares it.
+// So prepared samples take at most `most_bytes` and the next unit of each feed. A sample depends on its
+// ticket alone: any worker may prepare it, and if that worker ends, another does.
 #pragma once
 
 #include <compare>
@@ -65,7 +63,7 @@ struct DispatcherState {
   std::int64_t next_order = 0;
   std::vector<std::size_t> free;  ///< workers without a ticket
   std::size_t gone = 0;           ///< workers that have ended
-  std::int64_t bytes = 0;         ///< of samples that are prepared or under way
+  std::int64_t bytes = 0;         ///< of samples that are prepared or being prepared
 };
 
 Dispatcher::behavior_type RunDispatcher(ActorPointer<Dispatcher, DispatcherState> self,

@@ -35,8 +35,8 @@ struct FeedConfig {
   std::string module;
   int dp = 0;
   UnitLength units;
-  int ahead = 2;              ///< units delivered before they are needed
-  int prefetch = 4;           ///< units whose samples are prepared before those
+  int ahead = 2;              ///< most units that are delivered and not taken
+  int prefetch = 4;           ///< most units that are ordered and not delivered
   std::vector<Stage> stages;  ///< the first stage, and the last where it reads labels
   std::shared_ptr<InputSource> source;
   Dispatcher dispatcher;  ///< invalid: the source has no samples to prepare

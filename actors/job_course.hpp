@@ -40,7 +40,7 @@ struct RoundResult {
   double clip_coefficient = 1.0;
   double seconds = 0.0;       ///< since the round before was complete (or the job's start)
   double busy_seconds = 0.0;  ///< summed over ranks
-  DataWait data = {};         ///< of the replica of a stage that has waited longest
+  DataWait data = {};         ///< the longest of all stages
   std::set<ReplacedItem> replaced;
 
   /// The function that gradients are taken of: the sum of all losses, per valid token of the global

@@ -145,7 +145,7 @@ struct StageState {
   std::int64_t forwards_done = 0;
   bool updating = false;  ///< the Update at the round's end has not answered
   bool deciding = false;  ///< virtual time: a DecideNow is in the mailbox
-  /// Since when its devices only wait for the input data of the next unit; 0: they do not.
+  /// When its devices began to wait for the input data of the next unit alone; 0: they do not wait.
   std::int64_t data_wait_since_ns = 0;
 };
 using StagePointer = ActorPointer<Stage, StageState>;

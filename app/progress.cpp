@@ -79,8 +79,8 @@ std::string BalanceText(const std::optional<StepBalance>& balance) {
   return Formatted("load %.2fx (%.2fx as drawn)  ", balance->placed, balance->drawn);
 }
 
-/// "data 12% (decode mix665k.json on n1)  ": the share of the step for which a replica had nothing to do
-/// but wait for its samples, and what took longest of their preparation.
+/// "data 12% (decode mix665k.json on n1)  ": the share of the step for which a replica waited for its
+/// samples alone, and the slowest part of their preparation.
 std::string DataText(const RoundResult& result, const std::string& source) {
   const double share = static_cast<double>(result.data.ns) * 1e-9 / result.seconds;
   if (!(share >= 0.01)) return "";

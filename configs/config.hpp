@@ -329,8 +329,8 @@ enum class DataOrder {
 /// What happens with rows and files that cannot be used.
 enum class OnError {
   kStop,       ///< the run does not start, or ends
-  kSkip,       ///< another row takes the place of the row
-  kSubstitute  ///< the row stays, with zeros in the place of the file; as kSkip if it has other faults
+  kSkip,       ///< another row takes its place
+  kSubstitute  ///< zeros take the place of a bad file; a row with another fault is skipped
 };
 
 /// A part of the training samples.

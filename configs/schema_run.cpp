@@ -154,14 +154,13 @@ std::vector<KeySpec> RunKeys() {  // NOLINT(readability-function-size): a table
        {"cache_gib", &DataConfig::cache_gib, Range{1, 1 << 20}, Unit{"GiB"}, kExecution,
         "With more in `cache`, the indexes that were not used for longest are removed."},
        {"workers", &DataConfig::workers, Range{1, 1024}, Unit{"threads"}, kExecution,
-        "Of each process that reads data: they read, decode and tokenize its samples."},
+        "Threads of each process that read, decode and tokenize samples."},
        {"prefetch", &DataConfig::prefetch, Range{1, 1024}, Unit{"microbatches"}, kExecution,
-        "Of each replica: their samples are prepared before they are needed. Of a colocated "
-        "encoder "
-        "windows."},
+        "How many of each replica, or windows of a colocated encoder, are prepared ahead."},
        {"prefetch_mib", &DataConfig::prefetch_mib, Range{1, 1 << 20}, Unit{"MiB"}, kExecution,
-        "Most memory of each process for prepared samples. The next microbatch of each replica is "
-        "prepared even if it needs more."},
+        "Memory of each process for prepared samples. The next microbatch of each replica is "
+        "prepared "
+        "even if it needs more."},
        {"held_out", &DataConfig::held_out, kPath, kTuning,
         "Samples for evaluation; \"\" = no evaluation."},
        {"tokenizer", &DataConfig::tokenizer, kTokenizer, kTuning,

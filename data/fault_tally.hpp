@@ -17,7 +17,7 @@ namespace troupe {
 /// The treatment of rows and files that cannot be used.
 struct FaultPolicy {
   OnError on_error = OnError::kStop;
-  std::int64_t limit = 100;  ///< rows that may be skipped, with items replaced
+  std::int64_t limit = 100;  ///< most rows skipped and files replaced
   std::string key = "data";  ///< of the table that states it
 
   bool tolerates() const { return on_error != OnError::kStop; }
@@ -35,8 +35,8 @@ class FaultTally {
   /// Records a fault of `file`, whose first row is number `first_row` of the set `set`.
   void Add(const std::string& set, const std::string& file, std::int64_t first_row,
            const DataFault& fault);
-  /// Throws DataError if the job may not start: there is a fault and none may be tolerated, a list
-  /// could not be read to its end, or more rows are skipped and files replaced than the limit.
+  /// Throws DataError if the job may not start: there is a fault and the policy is to stop, a list could
+  /// not be read to its end, or skipped rows and replaced files are more than the limit.
   void Require() const;
 
   /// Throws DataError if each row of one of the set's sources is skipped. `names`: of the sources.
@@ -47,8 +47,8 @@ class FaultTally {
   const std::set<std::int64_t>& RowsOf(const std::string& set) { return rows_[set]; }
   /// Like RowSource::skipped_lines.
   std::vector<std::string> SkippedLines() const;
-  /// Throws std::runtime_error, with `line` about one of them, if more rows are skipped, with `replaced`
-  /// other files replaced, than the limit.
+  /// Throws std::runtime_error if the skipped rows and `replaced` files are more than the limit. `line` is
+  /// about one of them, for the error.
   void RequireWithin(std::int64_t replaced, const std::string& line) const;
   const FaultPolicy& policy() const { return policy_; }
 

@@ -1,5 +1,5 @@
-// A sample as workers make it: text as tokens, items as the preprocessors send them. It crosses threads
-// and machines as one buffer of bytes.
+// A sample as workers make it: text as tokens, items as preprocessors prepare them. Workers hand it on as
+// one buffer of bytes.
 #pragma once
 
 #include <cstdint>
@@ -21,8 +21,8 @@ struct PreparedItem {
   SharedBytes owner = nullptr;               ///< of `bytes`; null: a prepared sample owns them
 };
 
-/// Prepares a file of a field. Calls `failed` if it cannot be read; if that returns, the values are 0. An
-/// item of unknown length cannot be replaced: what `failed` does not throw then, this throws.
+/// Prepares a file of a field. Calls `failed` if it cannot be read; if that returns, the values are 0. If
+/// not even the length is known, throws after it.
 PreparedItem PrepareItem(
     const ItemFormat& format, const ItemFile& file,
     const std::function<void(const std::runtime_error& error, bool has_length)>& failed);

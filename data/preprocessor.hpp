@@ -28,8 +28,7 @@ class Preprocessor {
   virtual ItemPlaces PlacesOf(const ItemFile& file, const ModelConfig& encoder) const;
   /// Fills [LengthOf(file), row shape...], float32.
   virtual void Read(const ItemFile& file, std::span<float> output) const = 0;
-  /// Does the slow part of Read, and returns `num_values` values of value_bytes() each, which can be
-  /// sent to another process.
+  /// Does the slow part of Read. Returns `num_values` values of value_bytes() each.
   virtual std::vector<std::uint8_t> Prepare(const ItemFile& file, std::size_t num_values) const;
   virtual std::size_t value_bytes() const { return sizeof(float); }
   /// Fills what Read would fill from what Prepare has returned.

@@ -53,10 +53,10 @@ inline constexpr FileDepth kRunDepth = FileDepth::kHeader;
 /// Thread-safe.
 class RowSource : public InputSource {
  public:
-  /// Opens both sets. Checks every row of files that have no index yet, and their items as `files` says. Throws DataError
-  /// with the first few faults unless a policy tolerates them, and if no row is left; then an item that
-  /// later fails to decode is replaced by zeros. `common`: the policy of sources that
-  /// state none, in place of the configuration's.
+  /// Opens both sets. Checks every row of files that have no index yet, and their items as `files` says.
+  /// Throws DataError with the first few faults if a policy does not tolerate them, or if no row is left.
+  /// Where a policy does, zeros replace an item that later fails to decode. `common` replaces the
+  /// configuration's policy of sources that state none.
   explicit RowSource(const Config& config, FileDepth files = FileDepth::kNone,
                      const std::optional<FaultPolicy>& common = {}, const IndexPrinter& print = {});
   RowSource(const RowSource&) = delete;
@@ -98,7 +98,7 @@ class RowSource : public InputSource {
   std::int64_t CountSkipped(const Round& round) const;
   /// Whether rows or files that cannot be used may be left out or replaced.
   bool tolerates_faults() const;
-  /// Throws std::runtime_error if more rows are skipped and items `replaced` than a skip_limit.
+  /// Throws std::runtime_error if skipped rows and `replaced` items are more than a skip_limit.
   void RequireWithinLimits(const std::set<ReplacedItem>& replaced) const;
   /// Returns the rows that data.on_error skips: "3, 8 of data.train, none of data.held_out".
   std::string SkippedText() const;

@@ -79,7 +79,7 @@ struct UnitPrepared {
 };
 inline auto Fields(UnitPrepared& x) { return std::tie(x.number, x.samples, x.delay); }
 
-/// From a feed: it holds the samples of the unit no more.
+/// From a feed: it no longer holds the samples of the unit.
 struct SamplesUsed {
   std::int64_t number = 0;
 };

@@ -64,7 +64,7 @@ struct DataDelay {
   friend bool operator==(const DataDelay&, const DataDelay&) = default;
 };
 
-/// The time for which the devices of a stage had nothing to do but wait for its input data.
+/// The time for which the devices of a stage waited for its input data alone.
 struct DataWait {
   std::int64_t ns = 0;
   std::int64_t longest_ns = 0;  ///< of a single wait
