@@ -29,8 +29,8 @@ struct Surroundings {
 ///   - the known device with the least memory that is enough
 ///   - replicas divide the optimizer's state
 ///   - bfloat16
-/// If an encoder does not fit on devices of its own kind, returns one change or none: more of these devices, up to 16
-/// times as many.
+/// For an encoder that does not fit on devices of its own kind, returns at most one change: up to 16 times as
+/// many of these devices.
 std::vector<NearestChange> NearestChanges(const Config& config, int ranks,
                                           const Surroundings& around);
 

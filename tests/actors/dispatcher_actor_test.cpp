@@ -168,7 +168,8 @@ TEST_CASE_METHOD(DispatcherFixture, "a unit larger than the memory is prepared i
   CHECK(GivenTo(1) == Rows{2, 3});
 }
 
-TEST_CASE_METHOD(DispatcherFixture, "the first bad sample of a unit is its error, whoever is first",
+TEST_CASE_METHOD(DispatcherFixture,
+                 "a unit fails with its first bad sample, in the order of its tickets",
                  "[actors][dispatcher]") {
   Open(3);
   const Outcome unit = Order(0, 0, {1, 2, 3, 4, 5});

@@ -47,8 +47,9 @@ class StageFixture : public ActorFixture {
     const auto value = static_cast<double>(100 * unit + 10 * link);
     return Ask<Gradient>(stage, Activation{unit, link, {RowsOf({value, value + 1})}, {}, {}});
   }
-  auto GiveInput(std::int64_t unit, const std::shared_ptr<const Inputs>& data) {
-    return Ask<InputTaken>(stage, Input{unit, data, {"sample " + std::to_string(unit)}});
+  auto GiveInput(std::int64_t unit, const std::shared_ptr<const Inputs>& data,
+                 const DataDelay& delay = {}) {
+    return Ask<InputTaken>(stage, Input{unit, data, {"sample " + std::to_string(unit)}, delay});
   }
 
   /// The devices finish their oldest forward; shard i outputs 1000 * (i + 1) + unit.
@@ -191,11 +192,8 @@ TEST_CASE_METHOD(StageFixture, "a stage reports for how long it waited for data 
   Open();
   const auto report = Begin(0, 2);
   const auto pause = [] { std::this_thread::sleep_for(std::chrono::milliseconds(20)); };
-  const auto input = [&](std::int64_t unit, const DataDelay& delay) {
-    Ask<InputTaken>(stage, Input{unit, std::make_shared<Inputs>(), {}, delay});
-  };
   pause();  // it lacks the activation, too
-  input(0, {.source = 1, .phase = DataPhase::kRead, .process = "n1", .ns = 5});
+  GiveInput(0, std::make_shared<Inputs>(), {.source = 1, .process = "n1", .ns = 5});
   pause();
   Activate(0);
   pause();  // its devices are busy
@@ -205,7 +203,7 @@ TEST_CASE_METHOD(StageFixture, "a stage reports for how long it waited for data 
   pause();
   CHECK(Passes() == "F0 B0");
   const DataDelay delay{.source = 2, .phase = DataPhase::kDecode, .process = "n2", .ns = 7};
-  input(1, delay);
+  GiveInput(1, std::make_shared<Inputs>(), delay);
   FinishForward();
   FinishBackward();
   REQUIRE(report->answers.size() == 1);
@@ -226,12 +224,12 @@ TEST_CASE_METHOD(StageFixture, "a wait for data that another pass ends is named 
   FinishForward();
   Activate(1);
   std::this_thread::sleep_for(std::chrono::milliseconds(20));
-  Give<Activation>(next, Gradient{0, {RowsOf({1})}});  // its backward can run
+  GiveGradient(0);  // its backward can run
   const DataDelay delay{.source = 2, .phase = DataPhase::kDecode, .process = "n2", .ns = 7};
   FinishBackward();
-  Ask<InputTaken>(stage, Input{1, std::make_shared<Inputs>(), {}, delay});
+  GiveInput(1, std::make_shared<Inputs>(), delay);
   FinishForward();
-  Give<Activation>(next, Gradient{1, {RowsOf({1})}});
+  GiveGradient(1);
   FinishBackward();
   REQUIRE(report->answers.size() == 1);
   CHECK(report->answers[0].data.ns >= 20'000'000);

@@ -128,7 +128,7 @@ TEST_CASE("images of shards reach the encoder of their sample", "[data]") {
   CHECK(in_shards == 8);
 }
 
-TEST_CASE("a sample is the same whoever prepares it", "[data]") {
+TEST_CASE("every worker prepares the same bytes of a sample", "[data]") {
   const Sources sources;
   RowSource source(sources.With(Disjoint(sources.data), 1, 2), FileDepth::kDecode);
   std::vector<SampleTicket> tickets;

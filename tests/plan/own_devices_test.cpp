@@ -163,7 +163,7 @@ TEST_CASE("a plan fits if each kind of device has the memory", "[plan]") {
   CHECK(full.bytes > full.fullest.bytes);  // the language model holds more, and has the room
 }
 
-TEST_CASE("an encoder gets no more of its own devices than shorten the step", "[plan]") {
+TEST_CASE("an encoder gets only devices that make the step shorter", "[plan]") {
   const Config config = SmallJob();
   const DeviceModel main = SomeDevice(1e9);
   const double speed = GENERATE(0.2e9, 1e9, 5e9);
