@@ -1,6 +1,7 @@
 #include "actors/dispatcher_actor.hpp"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 namespace troupe {
@@ -9,6 +10,12 @@ namespace {
 using DispatcherPointer = ActorPointer<Dispatcher, DispatcherState>;
 using Order = DispatcherState::Order;
 using OrderKey = DispatcherState::OrderKey;
+using Wanted = DispatcherState::Wanted;
+using Worker = DispatcherState::Worker;
+
+constexpr double kLateTimes = 4;
+/// The weight of the last sample in the mean.
+constexpr double kNewest = 0.1;
 
 void Pump(DispatcherPointer self);
 
@@ -23,11 +30,12 @@ DataDelay DelayOf(const Order& order) {
 /// Answers the feed once the outcome of each sample that a worker has got is known.
 void AnswerIfComplete(Order& order) {
   if (order.missing > 0) return;
-  if (order.failed.empty()) {
-    order.answer.deliver(UnitPrepared{order.unit, order.samples, DelayOf(order)});
-  } else {
-    order.answer.deliver(MakeFailure(order.failed.begin()->second));
+  if (!order.failed.empty()) {
+    return order.answer.deliver(MakeFailure(order.failed.begin()->second));
   }
+  UnitPrepared prepared{order.unit, {}, DelayOf(order)};
+  for (const Wanted& sample : order.samples) prepared.samples.push_back(sample.sample);
+  order.answer.deliver(std::move(prepared));
 }
 
 /// Whether the feed needs this unit before its others.
@@ -38,123 +46,223 @@ bool IsNext(const DispatcherState& s, const OrderKey& key) {
   });
 }
 
-/// Returns the order whose next ticket may be given; null if there is none.
-std::pair<const OrderKey, Order>* Choose(DispatcherState& s) {
-  for (auto& entry : s.orders) {
-    const Order& order = entry.second;
-    if (!order.again.empty()) return &entry;  // its bytes are counted
-    if (order.next == order.tickets.size()) continue;
-    const bool fits = s.bytes + order.tickets[order.next].bytes <= s.config.most_bytes;
-    if (fits || IsNext(s, entry.first)) return &entry;
-  }
-  return nullptr;
+bool IsLate(const DispatcherState& s, const Wanted& sample) {
+  if (sample.is_done || sample.given.size() != 1) return false;
+  const auto& [number, since_ns] = *sample.given.begin();
+  const auto worker = s.workers.find(number);
+  if (worker == s.workers.end() || !worker->second.is_machine) return false;
+  const double late_ns =
+      std::max(static_cast<double>(s.config.patience.count()), kLateTimes * s.mean_ns);
+  return static_cast<double>(NowNs() - since_ns) >= late_ns;
 }
 
-/// Takes the next ticket of an order.
-std::size_t TakeTicket(DispatcherState& s, Order& order) {
-  if (!order.again.empty()) {
-    const std::size_t ticket = order.again.back();
-    order.again.pop_back();
+/// Returns a ticket of the order that may be given to a worker, and takes it from `again` or `next`.
+std::optional<std::size_t> Take(DispatcherState& s, int number, const OrderKey& key, Order& order) {
+  const bool is_machine = s.workers.at(number).is_machine;
+  for (const std::size_t ticket : order.again) {  // its bytes are counted
+    if (is_machine && order.samples[ticket].decides_here) continue;
+    std::erase(order.again, ticket);
     return ticket;
   }
-  s.bytes += order.tickets[order.next].bytes;
+  for (std::size_t ticket = 0; ticket < order.next; ++ticket) {
+    const Wanted& sample = order.samples[ticket];
+    if (IsLate(s, sample) && !sample.given.contains(number)) return ticket;
+  }
+  if (order.next == order.samples.size()) return std::nullopt;
+  const std::int64_t bytes = order.samples[order.next].ticket.bytes;
+  if (s.bytes + bytes > s.config.most_bytes && !IsNext(s, key)) return std::nullopt;
+  s.bytes += bytes;
   return order.next++;
 }
 
-void Keep(DispatcherState& s, std::size_t worker, std::size_t ticket,
-          const SamplePrepared& prepared, Order& order) {
-  order.samples[ticket] = prepared.sample;
-  const std::string& process = s.config.workers[worker].process;
+void KeepSample(const std::string& where, const SamplePrepared& prepared, Wanted& sample,
+                Order& order) {
+  sample.sample = prepared.sample;
   for (std::size_t phase = 0; phase < prepared.phase_ns.size(); ++phase) {
     const auto kind = static_cast<DataPhase>(phase);
-    order.ns[{order.tickets[ticket].source, kind, process}] += prepared.phase_ns[phase];
+    order.ns[{sample.ticket.source, kind, where}] += prepared.phase_ns[phase];
   }
 }
 
 /// No sample after the one that failed can change the outcome.
 void KeepFailure(std::size_t ticket, const caf::error& reason, Order& order) {
   order.failed.emplace(ticket, FailureOf(reason));
-  order.missing -= order.tickets.size() - order.next;
-  order.tickets.resize(order.next);
+  order.missing -= order.samples.size() - order.next;
+  order.samples.resize(order.next);
 }
 
-void Give(DispatcherPointer self, std::size_t worker, const OrderKey& key, Order& order) {
-  DispatcherState& s = self->state;
-  const std::size_t ticket = TakeTicket(s, order);
-  const auto end = [self, worker, key](auto keep) {
-    DispatcherState& now = self->state;
-    now.free.push_back(worker);
-    Order& given = now.orders.at(key);
-    --given.missing;
-    keep(given);
-    AnswerIfComplete(given);
-    Pump(self);
-  };
-  const auto lost = [self, key, ticket](const caf::error& reason) {
-    DispatcherState& now = self->state;
-    if (++now.gone == now.config.workers.size()) return Fail(self, reason);
-    now.orders.at(key).again.push_back(ticket);
-    Pump(self);
-  };
-  self->request(s.config.workers[worker].actor, caf::infinite,
-                PrepareSample{key.microbatch, order.tickets[ticket]})
-      .then(
-          [self, end, worker, ticket](const SamplePrepared& prepared) {
-            end([&](Order& given) { Keep(self->state, worker, ticket, prepared, given); });
-          },
-          [end, lost, ticket](const caf::error& reason) {
-            if (IsReceiverGone(reason)) return lost(reason);
-            end([&](Order& given) { KeepFailure(ticket, reason, given); });
-          });
+/// What a worker has said about a ticket. It may be another one that has prepared it, and the feed may not
+/// hold it any more.
+class Outcome {
+ public:
+  Outcome(DispatcherPointer self, int worker, const OrderKey& key, std::size_t ticket)
+      : self_(self), worker_(worker), key_(key), ticket_(ticket) {}
+
+  void Prepared(const SamplePrepared& prepared) const {
+    const Worker& worker = Free();
+    if (Wanted* const sample = Waiting()) {
+      if (worker.is_machine) NoteTime(sample->given.at(worker_));
+      sample->given.erase(worker_);
+      if (prepared.may_use) {
+        KeepSample(worker.where, prepared, *sample, order());
+        End(*sample);
+      } else {
+        sample->decides_here = true;
+        GiveAgain(*sample);
+      }
+    }
+    Pump(self_);
+  }
+
+  void Failed(const caf::error& reason) const {
+    if (IsReceiverGone(reason)) return Gone(reason);
+    Free();
+    if (Wanted* const sample = Waiting()) {
+      sample->given.erase(worker_);
+      KeepFailure(ticket_, reason, order());
+      End(order().samples[ticket_]);
+    }
+    Pump(self_);
+  }
+
+ private:
+  DispatcherState& state() const { return self_->state; }
+  Order& order() const { return state().orders.at(key_); }
+  Worker& Free() const {
+    Worker& worker = state().workers.at(worker_);
+    ++worker.free;
+    return worker;
+  }
+  /// Null: nobody waits for it.
+  Wanted* Waiting() const {
+    const auto found = state().orders.find(key_);
+    if (found == state().orders.end()) return nullptr;
+    Wanted& sample = found->second.samples[ticket_];
+    return sample.is_done ? nullptr : &sample;
+  }
+  void End(Wanted& sample) const {
+    sample.is_done = true;
+    --order().missing;
+    AnswerIfComplete(order());
+  }
+  void GiveAgain(const Wanted& sample) const {
+    if (sample.given.empty()) order().again.push_back(ticket_);
+  }
+  void Gone(const caf::error& reason) const {
+    state().workers.erase(worker_);
+    if (state().workers.empty()) return Fail(self_, reason);
+    if (Wanted* const sample = Waiting()) {
+      sample->given.erase(worker_);
+      GiveAgain(*sample);
+    }
+    Pump(self_);
+  }
+  void NoteTime(std::int64_t since_ns) const {
+    double& mean = state().mean_ns;
+    const auto ns = static_cast<double>(NowNs() - since_ns);
+    mean = mean == 0 ? ns : (1 - kNewest) * mean + kNewest * ns;
+  }
+
+  DispatcherPointer self_;
+  int worker_;
+  OrderKey key_;
+  std::size_t ticket_;
+};
+
+void Give(DispatcherPointer self, int number, const OrderKey& key, Order& order,
+          std::size_t ticket) {
+  Worker& worker = self->state.workers.at(number);
+  --worker.free;
+  Wanted& sample = order.samples[ticket];
+  sample.given[number] = NowNs();
+  const Outcome outcome(self, number, key, ticket);
+  self->request(worker.actor, caf::infinite, PrepareSample{key.microbatch, sample.ticket})
+      .then([outcome](const SamplePrepared& prepared) { outcome.Prepared(prepared); },
+            [outcome](const caf::error& reason) { outcome.Failed(reason); });
 }
 
-/// Gives tickets to free workers. The only place that does.
+/// Gives the worker the first ticket that it may have. Returns whether there was one.
+bool GiveOne(DispatcherPointer self, int number) {
+  for (auto& [key, order] : self->state.orders) {
+    if (order.missing == 0) continue;
+    const auto ticket = Take(self->state, number, key, order);
+    if (!ticket) continue;
+    Give(self, number, key, order, *ticket);
+    return true;
+  }
+  return false;
+}
+
+bool AnyMachine(const DispatcherState& s) {
+  return std::ranges::any_of(s.workers, [](const auto& entry) { return entry.second.is_machine; });
+}
+
+/// Gives tickets to workers that are free, to machines first. The only place that does.
 void Pump(DispatcherPointer self) {
   DispatcherState& s = self->state;
-  while (!s.free.empty()) {
-    auto* const chosen = Choose(s);
-    if (chosen == nullptr) return;
-    const std::size_t worker = s.free.back();
-    s.free.pop_back();
-    Give(self, worker, chosen->first, chosen->second);
+  for (const bool is_machine : {true, false}) {
+    for (const auto& [number, worker] : s.workers) {
+      if (worker.is_machine != is_machine) continue;
+      while (worker.free > 0 && GiveOne(self, number)) continue;
+    }
   }
+  if (AnyMachine(s) && !std::exchange(s.looks, true)) {
+    self->delayed_send(self, s.config.patience / 2, LookForLate{});
+  }
+}
+
+Promise<UnitPrepared> Accept(DispatcherPointer self, const PrepareUnit& ask) {
+  DispatcherState& s = self->state;
+  Order order;
+  order.feed = self->current_sender()->address();
+  order.unit = ask.number;
+  for (const SampleTicket& ticket : ask.samples) order.samples.push_back({ticket});
+  order.missing = ask.samples.size();
+  order.answer = self->make_response_promise<UnitPrepared>();
+  const OrderKey key{ask.microbatch, s.next_order++};
+  Order& kept = s.orders.emplace(key, std::move(order)).first->second;
+  AnswerIfComplete(kept);  // a unit may have no samples
+  Pump(self);
+  return kept.answer;
+}
+
+void Release(DispatcherPointer self, const SamplesUsed& used) {
+  DispatcherState& s = self->state;
+  const auto feed = self->current_sender()->address();
+  const auto found = std::ranges::find_if(s.orders, [&](const auto& entry) {
+    return entry.second.feed == feed && entry.second.unit == used.number;
+  });
+  if (found == s.orders.end()) {
+    return Fail(self, MakeFailure(Failure(s.config.name + ": expected an order of unit " +
+                                          std::to_string(used.number) + ", there is none")));
+  }
+  for (std::size_t i = 0; i < found->second.next; ++i) {
+    s.bytes -= found->second.samples[i].ticket.bytes;
+  }
+  s.orders.erase(found);
+  Pump(self);
 }
 
 }  // namespace
 
 Dispatcher::behavior_type RunDispatcher(DispatcherPointer self, DispatcherConfig config) {
-  for (std::size_t i = config.workers.size(); i-- > 0;) self->state.free.push_back(i);
-  self->state.config = std::move(config);
+  DispatcherState& s = self->state;
+  for (const SampleWorker& worker : config.workers) {
+    s.workers[s.next_worker++] = {.actor = worker, .where = config.process};
+  }
+  s.config = std::move(config);
   return {
-      [self](const PrepareUnit& ask) -> caf::result<UnitPrepared> {
-        DispatcherState& s = self->state;
-        Order order;
-        order.feed = self->current_sender()->address();
-        order.unit = ask.number;
-        order.tickets = ask.samples;
-        order.samples.resize(ask.samples.size());
-        order.missing = ask.samples.size();
-        order.answer = self->make_response_promise<UnitPrepared>();
-        const OrderKey key{ask.microbatch, s.next_order++};
-        Order& kept = s.orders.emplace(key, std::move(order)).first->second;
-        AnswerIfComplete(kept);  // a unit may have no samples
+      [self](const PrepareUnit& ask) -> caf::result<UnitPrepared> { return Accept(self, ask); },
+      [self](const SamplesUsed& used) { Release(self, used); },
+      [self, &s](const MachineJoined& joined) {
+        s.workers[s.next_worker++] = {.actor = caf::actor_cast<SampleWorker>(joined.link),
+                                      .where = joined.name,
+                                      .is_machine = true,
+                                      .free = joined.credits};
         Pump(self);
-        return kept.answer;
       },
-      [self](const SamplesUsed& used) {
-        DispatcherState& s = self->state;
-        const auto feed = self->current_sender()->address();
-        const auto found = std::ranges::find_if(s.orders, [&](const auto& entry) {
-          return entry.second.feed == feed && entry.second.unit == used.number;
-        });
-        if (found == s.orders.end()) {
-          return Fail(self, MakeFailure(Failure(s.config.name + ": expected an order of unit " +
-                                                std::to_string(used.number) + ", there is none")));
-        }
-        for (std::size_t i = 0; i < found->second.next; ++i) {
-          s.bytes -= found->second.tickets[i].bytes;
-        }
-        s.orders.erase(found);
+      [self, &s](const LookForLate&) {
+        s.looks = false;
         Pump(self);
       },
   };

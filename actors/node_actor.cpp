@@ -71,13 +71,14 @@ void OnDown(NodePointer self, const caf::down_msg& down) {
   NodeState& s = self->state;
   const auto child = s.children.find(down.source);
   if (child == s.children.end()) return;
-  if (!s.stopping) {
+  if (!s.stopping && child->second.kind != ActorKind::kMachineLink) {
     const std::string name = ToString(child->second);
     s.config.abort->Raise({name + " ended unexpectedly: " + FailureOf(down.reason).text,
                            FailureKind::kError,
                            {name}});
   }
   s.children.erase(child);
+  std::erase_if(s.owned, [&](const caf::actor& owned) { return owned.address() == down.source; });
   AnswerIfAllEnded(self);
 }
 
@@ -143,7 +144,7 @@ caf::result<Answer> Make(NodePointer self, const Request& request) {
 void AnswerIfAllKnown(NodePointer self) {
   NodeState& s = self->state;
   if (!s.nodes_known.pending() || s.nodes.size() < s.config.processes->processes().size()) return;
-  s.nodes_known.deliver(NodesKnown{s.tensor_addresses});
+  s.nodes_known.deliver(NodesKnown{s.tensor_addresses, s.feed_addresses});
 }
 
 void OnIntroduced(NodePointer self, const Introduce& other) {
@@ -151,6 +152,7 @@ void OnIntroduced(NodePointer self, const Introduce& other) {
   s.nodes[other.process] = caf::actor_cast<Node>(other.node);
   if (s.config.trace) s.config.trace->KnowProcess(other.node.node(), other.process);
   s.tensor_addresses.at(At(other.process)) = other.tensor_address;
+  if (!other.feed_address.empty()) s.feed_addresses.push_back(other.feed_address);
   if (!other.sees_run_directory) s.apart.push_back(other.process);
   AnswerIfAllKnown(self);
 }
@@ -160,7 +162,7 @@ caf::result<NodesKnown> OnAwaitNodes(NodePointer self, const AwaitNodes& await) 
   if (s.failed) return MakeFailure(s.config.abort->failure());
   s.nodes_known = self->make_response_promise<NodesKnown>();
   const Introduce me{s.config.self, caf::actor_cast<caf::actor>(self), s.config.tensor_address,
-                     await.sees_run_directory};
+                     await.sees_run_directory, s.config.feed_address};
   for (const caf::actor& other : await.others) {
     self->request(caf::actor_cast<Node>(other), kGreetingTime, me)
         .then([self](const Introduce& answer) { OnIntroduced(self, answer); },
@@ -214,7 +216,8 @@ Node::behavior_type RunNode(NodePointer self, NodeConfig config) {
   return {
       [self, &s](const Introduce& other) -> Introduce {
         OnIntroduced(self, other);
-        return {s.config.self, caf::actor_cast<caf::actor>(self), s.config.tensor_address, true};
+        return {s.config.self, caf::actor_cast<caf::actor>(self), s.config.tensor_address, true,
+                s.config.feed_address};
       },
       [self](const AwaitNodes& await) { return OnAwaitNodes(self, await); },
       [self](const RunJob&) { return OnRunJob(self); },
@@ -265,6 +268,7 @@ Node::behavior_type RunNode(NodePointer self, NodeConfig config) {
         if (!work.empty()) work.mapped()();
       },
       [self](const LeaveJob& leave) { OnLeave(self, leave); },
+      [self](const MachineCame& came) { AddMachine(self, came.machine); },
       [&s](const PeerLost& lost) { s.nodes.erase(lost.process); },
       [self](const Stalled& stalled) { OnStalled(self, stalled); },
       [self](const WriteWaits& write) { WriteAllWaits(self, write); },

@@ -58,6 +58,7 @@ struct NodeConfig : DeviceTools, JobCourse {
   ProcessId self = 0;
   std::shared_ptr<DataPlane> plane;       ///< null when the job is one process
   std::vector<std::byte> tensor_address;  ///< of the plane, for the others
+  std::string feed_address;               ///< for the others, as in Introduce
 
   std::size_t queued_passes = 1;        ///< that a stage's devices may have at a time
   std::function<int(int rank)> gpu_of;  ///< the GPU of a rank of this process; empty: no GPUs
@@ -88,14 +89,16 @@ struct NodeState {
   NodeConfig config;
   std::map<ProcessId, Node> nodes;  ///< those known so far, this one included
   std::vector<std::vector<std::byte>> tensor_addresses;
+  std::vector<std::string> feed_addresses;  ///< of other processes
   std::vector<ProcessId> apart;  ///< processes that do not see the run directory of process 0
   Promise<NodesKnown> nodes_known;
 
   std::shared_ptr<void> abort_subscription;
-  std::function<void()> cancel_build;           ///< process 0
-  Director director;                            ///< process 0
-  Dispatcher dispatcher;                        ///< of a process with feeds that need one
-  std::map<caf::actor_addr, ActorId> children;  ///< alive
+  std::function<void()> cancel_build;                  ///< process 0
+  Director director;                                   ///< process 0
+  Dispatcher dispatcher;                               ///< of a process with feeds that need one
+  std::vector<std::shared_ptr<FeedMachine>> machines;  ///< that came before there was a dispatcher
+  std::map<caf::actor_addr, ActorId> children;         ///< alive
   std::vector<caf::actor> owned;
 
   /// Work that continues on the Node when another thread has ended its part.

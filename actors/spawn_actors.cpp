@@ -11,6 +11,7 @@
 #include "actors/dispatcher_actor.hpp"
 #include "actors/feed_actor.hpp"
 #include "actors/lock_step_actor.hpp"
+#include "actors/machine_link.hpp"
 #include "actors/phase_actor.hpp"
 #include "actors/stage_actor.hpp"
 #include "actors/update_actor.hpp"
@@ -391,15 +392,30 @@ static Dispatcher DispatcherOf(NodePointer self) {
   const ActorId id{.kind = ActorKind::kDispatcher, .of = process};
   DispatcherConfig config;
   config.name = ToString(id);
+  config.process = process;
   config.most_bytes = data.prefetch_mib << 20;
   for (int i = 0; i < data.workers; ++i) {
     const ActorId worker{.kind = ActorKind::kDataWorker, .set = i, .of = process};
     const Spawned made = Make(self, worker, true, RunDataWorker, DataWorkerConfig{s.config.source});
-    config.workers.push_back({caf::actor_cast<DataWorker>(made.actor), process});
+    config.workers.push_back(caf::actor_cast<SampleWorker>(made.actor));
   }
   s.dispatcher =
       caf::actor_cast<Dispatcher>(Make(self, id, false, RunDispatcher, std::move(config)).actor);
+  for (auto& machine : std::exchange(s.machines, {})) AddMachine(self, std::move(machine));
   return s.dispatcher;
+}
+
+void AddMachine(NodePointer self, std::shared_ptr<FeedMachine> machine) {
+  NodeState& s = self->state;
+  if (s.stopping) return;
+  if (!s.dispatcher) return s.machines.push_back(std::move(machine));
+  const std::string name = machine->name();
+  const int credits = machine->credits();
+  const ActorId id{.kind = ActorKind::kMachineLink,
+                   .of = name + " of " + s.config.processes->Of(s.config.self).name};
+  const Spawned made =
+      Make(self, id, false, RunMachineLink, MachineLinkConfig{s.config.source, std::move(machine)});
+  self->send(s.dispatcher, MachineJoined{made.actor, name, credits});
 }
 
 Spawned Spawn(NodePointer self, const SpawnFeed& request) {

@@ -13,6 +13,7 @@
 
 #include "app/cause.hpp"
 #include "app/exit_code.hpp"
+#include "app/feed.hpp"
 #include "app/generations.hpp"
 #include "app/handed_config.hpp"
 #include "app/launcher.hpp"
@@ -24,6 +25,7 @@
 #include "cluster/environment.hpp"
 #include "cluster/join_address.hpp"
 #include "cluster/spare.hpp"
+#include "configs/schema.hpp"
 #include "modules/device/backend.hpp"
 
 namespace troupe {
@@ -116,7 +118,8 @@ int RunMembers(const RunSpec& run, const ProcessPlan& plan, const std::vector<Pl
 int RunLocal(const RunSpec& run, Interrupt& interrupt) {
   const int local = run.arguments.local;
   const ProcessPlan plan = LocalPlan(run.config().cluster, local);
-  const Descriptor key = NewKey();
+  const std::string& file = run.arguments.member.key_file;
+  const Descriptor key = file.empty() ? NewKey() : ReadKey(run.arguments.member).ToDescriptor();
   return RunMembers(run, plan, plan.processes(), LocalMember(key, local), interrupt);
 }
 
@@ -159,6 +162,8 @@ int RunAlone(const RunSpec& run, Interrupt& interrupt) {
   const auto opened = OpenWork(run);
   Work& work = *opened;
   RequireGpus(run.config().cluster);
+  const auto feed = OpenFeed(
+      run, work, [&run] { return ReadKey(run.arguments.member); }, "");
   return RunWithCleanup(work, [&] {
     std::string into = run.arguments.into;
     for (std::int64_t generation = run.arguments.generation;; ++generation) {
@@ -172,6 +177,7 @@ int RunAlone(const RunSpec& run, Interrupt& interrupt) {
       work.Announce();
       JobSetup setup = work.Setup(true);
       setup.interrupt = &interrupt;
+      if (feed) setup.feed = &feed->port();
       JobEnd end;
       end.failure = RunInProcess(setup);
       if (!end.failure.empty()) {
@@ -183,6 +189,7 @@ int RunAlone(const RunSpec& run, Interrupt& interrupt) {
         }
         if (setup.after_failure) end.advice = setup.after_failure(kind);
       }
+      if (feed) feed->End(end.failure);
       const int exit_code = ExitCodeOf(work.Finish(end), interrupt);
       // Threads of the failed job may still write, and exit() would take their libraries away.
       if (!end.failure.empty()) QuickExit(exit_code);
@@ -275,11 +282,22 @@ int RunAsMember(Work& work, const RunSpec& run, const SelfInJob& job, Interrupt&
   });
 }
 
+/// Without a key no feed machine can take part: then the job lets none connect.
+void SettleFeed(RunSpec& run) {
+  if (!TakesFeed(run.config()) || !run.arguments.member.key_file.empty()) return;
+  if (!run.arguments.work.verify) {
+    PrintWarning("data.feed_address has no effect without --key-file RUN_KEY");
+  }
+  run.loaded.config.data.feed_address.clear();
+  run.loaded.resolved_toml = ResolvedToml(run.loaded.config);
+}
+
 }  // namespace
 
 int RunHere(const ClusterArguments& given) {
   RunSpec run = LoadRun(given, given.work.verify ? "verify" : "train");
   ResumeRun(run);
+  SettleFeed(run);
   const ClusterArguments& arguments = run.arguments;
   Interrupt interrupt;
   if (arguments.restarts > 0 && arguments.local == 0) {

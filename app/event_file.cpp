@@ -8,6 +8,7 @@
 #include <unistd.h>
 #include <utility>
 
+#include "cluster/host_identity.hpp"
 #include "files/file_error.hpp"
 #include "files/proto.hpp"
 #include "files/tf_record.hpp"
@@ -44,11 +45,6 @@ ProtoWriter EventAt(double wall_s, std::int64_t step) {
 double WallSeconds() {
   const auto now = std::chrono::system_clock::now().time_since_epoch();
   return std::chrono::duration<double>(now).count();
-}
-
-std::string HostName() {
-  char name[256] = {};
-  return gethostname(name, sizeof(name) - 1) == 0 && name[0] != '\0' ? name : "localhost";
 }
 
 }  // namespace

@@ -17,6 +17,7 @@
 #include "app/cause.hpp"
 #include "app/describe.hpp"
 #include "app/exit_code.hpp"
+#include "app/feed.hpp"
 #include "app/held_state.hpp"
 #include "app/member.hpp"
 #include "app/preflight.hpp"
@@ -131,6 +132,12 @@ class Generations {
   }
 
   void PrepareToJoin();
+  /// Lets feed machines connect to this process, if the job does.
+  void OpenFeedAt(const std::string& host) {
+    if (!feed_)
+      feed_ = OpenFeed(
+          run_, work_, [this] { return key_; }, host);
+  }
   /// Returns nullopt and sets `exit_code_` if the job does not meet.
   std::optional<Joined> Meet();
   /// Process 0: opens the run directory, and prints where the job begins.
@@ -182,6 +189,7 @@ class Generations {
   /// How long this process took from its start until it could join: a replacement takes as long.
   const std::chrono::milliseconds start_time_;
   std::unique_ptr<TlsContext> tls_;
+  std::unique_ptr<FeedEntrance> feed_;  ///< null: this process takes no samples of feed machines
   JoinOptions options_;
   std::int64_t generation_;  ///< to join; then the one that has been joined
   // Of this generation: all processes, or those with which it goes on.
@@ -203,6 +211,7 @@ void Generations::PrepareToJoin() {
   options_ = MemberOptions(work_, run_, job_);
   tls_ = TlsOf(run_.config().cluster, job_.seed, options_.timeout);
   options_.tls = tls_.get();
+  if (IsFirst()) OpenFeedAt("");
   if (!IsFirst() || !IsElastic()) return;
   options_.patience = Patience();
   options_.why_too_few = [this](const auto& present) { return ReduceTo(present).why_not; };
@@ -391,6 +400,8 @@ JobEnd Generations::RunOne(Joined joined) {
       return AdviceAfterFailure(kind, directory);
     };
   }
+  OpenFeedAt(FindMember(joined.roster, self_)->address.host);
+  if (feed_) setup.feed = &feed_->port();
   setup.interrupt = &interrupt_;
   setup.stops_soon = stops_soon_;
   setup.quiet = arguments_.member.child();
@@ -432,6 +443,7 @@ JobEnd Generations::RunOne(Joined joined) {
 }
 
 int Generations::Finish(const JobEnd& end) {
+  if (feed_ && IsFirst()) feed_->End(end.failure);
   const int exit_code = IsFirst()             ? work_.Finish(end)
                         : end.failure.empty() ? static_cast<int>(kExitDone)
                                               : ReportFailure(end);

@@ -16,6 +16,7 @@
 #include "checkpoint/run_checkpoints.hpp"
 #include "checkpoint/sharded.hpp"
 #include "checkpoint/weights_folder.hpp"
+#include "feed/port.hpp"
 #include "files/usable_cores.hpp"
 #include "messages/system.hpp"
 #include "modules/device/backend.hpp"
@@ -271,6 +272,14 @@ void ListenToUser(const JobSetup& setup, const Node& node) {
     if (again) QuickExit(ExitCodeOfSignal(signal));
     caf::anon_send(node, StopSoon{});
   });
+}
+
+std::shared_ptr<void> TakeMachines(FeedPort* feed, const Node& node) {
+  if (feed == nullptr) return nullptr;
+  feed->Listen([node](std::shared_ptr<FeedMachine> machine) {
+    caf::anon_send(node, MachineCame{std::move(machine)});
+  });
+  return std::shared_ptr<void>(nullptr, [feed](void*) { feed->Forget(); });
 }
 
 JobEnd Await(caf::scoped_actor& self, const Node& node) {

@@ -28,6 +28,7 @@
 #include "app/tensor_plane.hpp"
 #include "cluster/latecomers.hpp"
 #include "cluster/watch.hpp"
+#include "feed/port.hpp"
 #include "messages/system.hpp"
 #include "modules/device/backend.hpp"
 #include "transport/patient_plane.hpp"
@@ -184,7 +185,9 @@ class SpanningRun {
     const auto directory = GuardDirectory(setup_.run_directory, abort_);
     parts->watchdog = std::make_unique<Watchdog>(std::move(watchdog));
     ListenToUser(setup_, handle);
+    auto machines = TakeMachines(setup_.feed, handle);
     JobEnd end = Await(self, handle);
+    machines.reset();
     if (setup_.interrupt != nullptr) setup_.interrupt->OnSignal(nullptr);
     if (!end.failure.empty() && abort_->raised()) return failed();
     ended_->store(true);
@@ -223,6 +226,8 @@ class SpanningRun {
   void StartWatch();
   Vitals Others() const;
   void MeetNodes(Connections& connections, caf::scoped_actor& self, const Node& node);
+  /// Process 0: tells feed machines where the other processes are.
+  void TellMachines(const std::vector<std::string>& addresses) const;
   void PrintTransports() const;
   /// Ends everything that talks to other processes.
   void Close(Parts& parts, const Node& node);
@@ -305,6 +310,7 @@ NodeConfig SpanningRun::ConfigOfNode() {
   actors_ = node.actors;
   waits_ = node.group_waits;
   node.tensor_address = plane_->address();
+  if (setup_.feed != nullptr) node.feed_address = ToString(setup_.feed->address());
   node.disk = NameOf(SeesRunDirectory() ? 0 : member_.self);
   node.ending = [this] {
     *ending_ = true;
@@ -447,8 +453,16 @@ void SpanningRun::MeetNodes(Connections& connections, caf::scoped_actor& self, c
           [&](NodesKnown& known) {
             known.tensor_addresses[static_cast<std::size_t>(member_.self)] = plane_->address();
             plane_->Connect(std::move(known.tensor_addresses));
+            TellMachines(known.feed_addresses);
           },
           fail);
+}
+
+void SpanningRun::TellMachines(const std::vector<std::string>& addresses) const {
+  if (setup_.feed == nullptr || member_.self != 0) return;
+  std::vector<Address> others;
+  for (const std::string& address : addresses) others.push_back(ParseAddress(address));
+  setup_.feed->Tell(std::move(others));
 }
 
 void SpanningRun::Close(Parts& parts, const Node& node) {

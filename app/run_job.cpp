@@ -109,6 +109,7 @@ Failure RunInProcess(const JobSetup& setup) {
   {
     const Watchdog watchdog(std::move(watchdog_config));
     ListenToUser(setup, handle);
+    const auto machines = TakeMachines(setup.feed, handle);
     end = Await(self, handle);
     if (setup.interrupt != nullptr) setup.interrupt->OnSignal(nullptr);
   }

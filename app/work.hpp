@@ -49,6 +49,8 @@ class Work {
   /// From here on the modules have the layouts of `config`, which differs from that of the whole job in
   /// ranks, sizes and microbatches alone.
   virtual void TakeLayouts(const Config& config);
+  /// Null for synthetic modules.
+  const RowSource* rows() const { return rows_.get(); }
   /// The job with all its processes.
   const JobPlan& whole() const { return *whole_; }
   /// Process 0: removes the run directory if it made it and no step was finished. Returns a line

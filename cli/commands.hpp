@@ -42,6 +42,7 @@ void AddMemberArguments(CLI::App& verb, MemberArguments& arguments);
 // Each sets `command` when its verb is on the command line.
 void AddTrain(CLI::App& app, Command& command);
 void AddNode(CLI::App& app, Command& command);
+void AddFeed(CLI::App& app, Command& command);
 void AddKey(CLI::App& app, Command& command);
 void AddCheck(CLI::App& app, Command& command);
 void AddDoctor(CLI::App& app, Command& command);

@@ -126,6 +126,7 @@ int RunProgram(int argc, char** argv) {
   AddVerify(app, command);
   AddNode(app, command);
   AddDoctor(app, command);
+  AddFeed(app, command);
   AddKey(app, command);
   AddTrace(app, command);
   AddSchedule(app, command);

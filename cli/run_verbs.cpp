@@ -83,6 +83,11 @@ void AddTrain(CLI::App& app, Command& command) {
   AddConfigArguments(*verb, arguments->work.config, false);
   AddFaults(*verb, arguments->work.faults);
   AddLocalArguments(*verb, *arguments);
+  verb->add_option("--key-file", arguments->member.key_file,
+                   "the run key, by which feed machines may take part (data.feed_address); see\n"
+                   "`troupe key`")
+      ->type_name("FILE")
+      ->envname("TROUPE_KEY_FILE");
   AddResumeArguments(*verb, *arguments);
   verb->add_option("--restarts", arguments->restarts,
                    "with --local: times to start a lost process again; the others wait for it\n"
@@ -156,13 +161,23 @@ void AddKey(CLI::App& app, Command& command) {
   auto* verb = app.add_subcommand(
       "key",
       "Make a run key: a file that only you can read, by which the nodes of a job authenticate\n"
-      "each other. Every node needs a copy.\n"
+      "each other. Every node needs a copy. With --feed-of a feed key: feed machines of jobs with "
+      "that\n"
+      "run key need it, and it admits to nothing else.\n"
       "Exit code: 0 made, 1 it could not be written.");
   auto path = std::make_shared<std::string>();
   verb->add_option("FILE", *path, "must not exist yet")->required();
-  SetCommand(*verb, command, [path] {
-    RunKey::Generate().WriteFile(*path);
-    std::cout << *path << ": a new run key\n";
+  auto run_key = std::make_shared<std::string>();
+  verb->add_option("--feed-of", *run_key, "make the feed key of this run key")
+      ->type_name("RUN_KEY");
+  SetCommand(*verb, command, [path, run_key] {
+    if (run_key->empty()) {
+      RunKey::Generate().WriteFile(*path);
+      std::cout << *path << ": a new run key\n";
+    } else {
+      RunKey::ReadFile(*run_key).WriteFeedFile(*path);
+      std::cout << *path << ": the feed key of " << *run_key << '\n';
+    }
     return static_cast<int>(kExitDone);
   });
 }

@@ -6,6 +6,7 @@
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <span>
 #include <stdexcept>
 #include <string>
@@ -25,7 +26,9 @@ class ByteWriter {
   void U64(std::uint64_t value) { Number(value, 8); }
   void Raw(std::span<const std::byte> bytes) {
     // GCC 12 reports a false overflow for insert() into a vector known to be empty.
-    for (const std::byte byte : bytes) bytes_.push_back(byte);
+    const std::size_t begin = bytes_.size();
+    bytes_.resize(begin + bytes.size());
+    if (!bytes.empty()) std::memcpy(bytes_.data() + begin, bytes.data(), bytes.size());
   }
   /// The length in 4 bytes, then the text.
   void Text(const std::string& text) {

@@ -115,7 +115,7 @@ void Handshake::ReadOpening() {
   } else {
     self_.purpose = other.purpose;
     self_.to = other.from;
-    if (self_.purpose == Purpose::kJoin) self_.run = 0;
+    if (!BelongsToRun(self_.purpose)) self_.run = 0;
     output_ = EncodeOpening(self_);
   }
 }
@@ -158,11 +158,11 @@ void Handshake::Judge() {
     problem_ = "expected process " + std::to_string(initiator.to) + ", got process " +
                std::to_string(acceptor.from);
   } else if (initiator.from != acceptor.to || initiator.purpose != acceptor.purpose ||
-             initiator.purpose < Purpose::kJoin || initiator.purpose > Purpose::kTensors) {
+             initiator.purpose < Purpose::kJoin || initiator.purpose > Purpose::kFeed) {
     status_ = Status::kDisagrees;
     problem_ = "the two sides disagree on the purpose of the connection";
   } else if (initiator.run != acceptor.run ||
-             (initiator.purpose != Purpose::kJoin && initiator.run == 0)) {
+             (BelongsToRun(initiator.purpose) && initiator.run == 0)) {
     status_ = Status::kDisagrees;
     problem_ = "process " + std::to_string(acceptor.from) + " is not yet or no longer in this run";
   }

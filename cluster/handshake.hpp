@@ -37,7 +37,17 @@ inline constexpr std::uint32_t kWireVersion = 4;
 inline constexpr std::chrono::milliseconds kHandshakeTime{2000};
 
 /// The purpose of a connection.
-enum class Purpose : std::uint32_t { kJoin = 1, kControl = 2, kHeartbeat = 3, kTensors = 4 };
+enum class Purpose : std::uint32_t {
+  kJoin = 1,
+  kControl = 2,
+  kHeartbeat = 3,
+  kTensors = 4,
+  kFeed = 5  ///< of a feed machine (feed/message.hpp)
+};
+/// Whether both ends must have met as processes of one run before.
+inline bool BelongsToRun(Purpose purpose) {
+  return purpose != Purpose::kJoin && purpose != Purpose::kFeed;
+}
 
 struct Opening {
   static constexpr std::size_t kBytes = 64;
@@ -73,8 +83,8 @@ class Handshake {
 
   /// `self.nonce` must be fresh random bytes. `join_key` is RunKey::Derive("join").
   static Handshake Initiate(const RunKey& join_key, const Opening& self);
-  /// Uses version, from, run, nonce and tls of `self`. Accepts a join from any process, other
-  /// purposes only from processes that know the run.
+  /// Uses version, from, run, nonce and tls of `self`. Accepts purposes that
+  /// belong to a run only from processes that know it.
   static Handshake Accept(const RunKey& join_key, const Opening& self);
 
   /// Bytes to read now. Never read more: further bytes belong to the connection's next user.

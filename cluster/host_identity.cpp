@@ -38,4 +38,9 @@ bool SharesMemory(const std::string& a, const std::string& b) {
   return SameMachine(a, b) && a == b && a.find('?') == std::string::npos;
 }
 
+std::string HostName() {
+  char name[256] = {};
+  return gethostname(name, sizeof(name) - 1) == 0 && name[0] != '\0' ? name : "localhost";
+}
+
 }  // namespace troupe

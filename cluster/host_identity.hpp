@@ -17,4 +17,7 @@ bool SameMachine(const std::string& a, const std::string& b);
 /// /dev/shm are not detected.
 bool SharesMemory(const std::string& a, const std::string& b);
 
+/// The machine's name, "localhost" if it has none.
+std::string HostName();
+
 }  // namespace troupe

@@ -274,9 +274,9 @@ void First::CheckHello(const Guest& guest, Deadline now) {
 void First::Admit(Arrival arrival, Deadline now) {
   if (!arrival.connection) {
     key_holder_problem_ = arrival.problem;
-  } else if (arrival.other.purpose != Purpose::kJoin) {
+  } else if (BelongsToRun(arrival.other.purpose)) {
     mesh_.Put(arrival.other.from, arrival.other.purpose, *std::move(arrival.connection));
-  } else {
+  } else if (arrival.other.purpose == Purpose::kJoin) {
     JoinChannel channel(*std::move(arrival.connection), Side::kAcceptor);
     channel.KeepAlive();
     std::string from = channel.peer_address().host;

@@ -141,7 +141,7 @@ void Member::Round(Deadline until) {
   }
   if (acceptor_) {
     for (Arrival& arrival : acceptor_->Serve(polls_, now)) {
-      if (roster_ && arrival.connection && arrival.other.purpose != Purpose::kJoin &&
+      if (roster_ && arrival.connection && BelongsToRun(arrival.other.purpose) &&
           arrival.other.from > self_.process)
         mesh_.Put(arrival.other.from, arrival.other.purpose, *std::move(arrival.connection));
     }

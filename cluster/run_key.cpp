@@ -18,6 +18,8 @@ namespace troupe {
 namespace {
 
 constexpr std::size_t kLongestFile = 4096;
+/// Before the digits of a feed key.
+constexpr std::string_view kFeedMark = "feed ";
 
 [[noreturn]] void Fail(const std::string& path, const std::string& problem) {
   throw std::runtime_error("run key " + path + ": " + problem);
@@ -52,6 +54,34 @@ void ReadAll(const Descriptor& file, const std::string& path, std::string& text)
   text.resize(num_read);
 }
 
+/// Parses 64 hex digits.
+std::array<std::byte, RunKey::kBytes> ParseDigits(const std::string& path, std::string_view text) {
+  constexpr std::size_t kDigits = 2 * RunKey::kBytes;
+  if (text.size() != kDigits)
+    Fail(path, "expected 64 hex digits, got " + std::to_string(text.size()) + " characters");
+  std::array<std::byte, RunKey::kBytes> bytes{};
+  for (std::size_t i = 0; i < RunKey::kBytes; ++i) {
+    unsigned byte = 0;
+    const char* const digits = text.data() + 2 * i;
+    if (std::from_chars(digits, digits + 2, byte, 16).ptr != digits + 2) {
+      Fail(path, "expected 64 hex digits, got another character at or after place " +
+                     std::to_string(2 * i));
+    }
+    bytes[i] = static_cast<std::byte>(byte);
+  }
+  return bytes;
+}
+
+/// Returns the text of a key file without its newline.
+void ReadKeyText(const std::string& path, Secret& secret) {
+  // Without O_NONBLOCK, opening a FIFO would block.
+  const Descriptor file(open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
+  if (!file) Fail(path, "cannot be opened: " + SystemWords(errno));
+  CheckOwnersOnly(file, path);
+  ReadAll(file, path, secret.text);
+  if (!secret.text.empty() && secret.text.back() == '\n') secret.text.pop_back();
+}
+
 }  // namespace
 
 void FillRandom(std::span<std::byte> bytes) {
@@ -67,33 +97,30 @@ RunKey RunKey::Generate() {
 }
 
 RunKey RunKey::ReadFile(const std::string& path) {
-  // Without O_NONBLOCK, opening a FIFO would block.
-  const Descriptor file(open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
-  if (!file) Fail(path, "cannot be opened: " + SystemWords(errno));
-  CheckOwnersOnly(file, path);
   Secret secret;
-  ReadAll(file, path, secret.text);
-  std::string& text = secret.text;
-  if (!text.empty() && text.back() == '\n') text.pop_back();
-  if (text.size() != 2 * kBytes)
-    Fail(path, "expected 64 hex digits, got " + std::to_string(text.size()) + " characters");
-  std::array<std::byte, kBytes> bytes{};
-  for (std::size_t i = 0; i < kBytes; ++i) {
-    unsigned byte = 0;
-    const char* const digits = text.data() + 2 * i;
-    if (std::from_chars(digits, digits + 2, byte, 16).ptr != digits + 2) {
-      Fail(path, "expected 64 hex digits, got another character at or after place " +
-                     std::to_string(2 * i));
-    }
-    bytes[i] = static_cast<std::byte>(byte);
-  }
-  return RunKey(bytes);
+  ReadKeyText(path, secret);
+  if (secret.text.starts_with(kFeedMark))
+    Fail(path, "this is a feed key, with which only `troupe feed` works; expected the run key");
+  return RunKey(ParseDigits(path, secret.text));
 }
 
-void RunKey::WriteFile(const std::string& path) const {
+RunKey RunKey::ReadFeedFile(const std::string& path) {
+  Secret secret;
+  ReadKeyText(path, secret);
+  const std::string_view text = secret.text;
+  if (!text.starts_with(kFeedMark)) return RunKey(ParseDigits(path, text)).Feed();
+  return RunKey(ParseDigits(path, text.substr(kFeedMark.size())));
+}
+
+void RunKey::WriteFile(const std::string& path) const { WriteWithMark(path, ""); }
+
+void RunKey::WriteFeedFile(const std::string& path) const { Feed().WriteWithMark(path, kFeedMark); }
+
+void RunKey::WriteWithMark(const std::string& path, std::string_view mark) const {
   static constexpr char kDigits[] = "0123456789abcdef";
   Secret secret;
-  secret.text.reserve(2 * kBytes + 1);
+  secret.text.reserve(mark.size() + 2 * kBytes + 1);
+  secret.text += mark;
   for (const std::byte b : bytes_) {
     secret.text += kDigits[std::to_integer<unsigned>(b) >> 4];
     secret.text += kDigits[std::to_integer<unsigned>(b) & 15];

@@ -30,6 +30,13 @@ class RunKey {
   /// Creates `path` with mode 0600; it must not exist.
   void WriteFile(const std::string& path) const;
 
+  /// The key of the feed machines of jobs with this run key. It proves nothing else.
+  RunKey Feed() const { return Derive("feed"); }
+  /// Reads the key of WriteFeedFile, or derives it from a run key. Throws as ReadFile.
+  static RunKey ReadFeedFile(const std::string& path);
+  /// Writes Feed() as WriteFile does, so that it does not pass for a run key.
+  void WriteFeedFile(const std::string& path) const;
+
   /// Returns a new descriptor of memory that holds the key, for a child to inherit; closed on exec.
   /// The key is never in a file. Throws std::runtime_error.
   Descriptor ToDescriptor() const;
@@ -48,6 +55,7 @@ class RunKey {
 
  private:
   explicit RunKey(const std::array<std::byte, kBytes>& bytes) : bytes_(bytes) {}
+  void WriteWithMark(const std::string& path, std::string_view mark) const;
   std::array<std::byte, kBytes> bytes_;
 };
 

@@ -164,6 +164,12 @@ static void CheckTransport(const TransportConfig& transport, Report& report) {
       "expected LOW-HIGH, such as \"7500-7600\", with ports from 1 to 65535, got " + Quoted(range));
 }
 
+static void ExpectAddress(const std::string& key, const std::string& text, Report& report) {
+  report.Expect(
+      text.empty() || IsHostAndPort(text), {key},
+      "expected HOST:PORT, such as \"n0:7420\" or \"[fd00::1]:7420\", got " + Quoted(text));
+}
+
 void CheckCluster(const Config& config, Report& report) {
   const ClusterConfig& cluster = config.cluster;
   CheckNodes(cluster.nodes, report);
@@ -172,9 +178,8 @@ void CheckCluster(const Config& config, Report& report) {
   CheckSilence(cluster, report);
   CheckSlow(config, report);
   CheckTls(cluster, report);
-  report.Expect(
-      cluster.join.empty() || IsHostAndPort(cluster.join), {"cluster.join"},
-      "expected HOST:PORT, such as \"n0:7420\" or \"[fd00::1]:7420\", got " + Quoted(cluster.join));
+  ExpectAddress("cluster.join", cluster.join, report);
+  ExpectAddress("data.feed_address", config.data.feed_address, report);
   CheckTransport(config.transport, report);
 }
 

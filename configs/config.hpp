@@ -353,6 +353,8 @@ struct DataConfig {
   std::int64_t workers = 4;          ///< threads of a process that prepare samples
   std::int64_t prefetch = 4;         ///< units of a replica whose samples are prepared ahead
   std::int64_t prefetch_mib = 1024;  ///< most memory of a process for prepared samples
+  /// Where process 0 lets feed machines connect, "HOST:PORT"; empty: nowhere.
+  std::string feed_address;
   std::string held_out;              ///< empty: no evaluation
   std::string tokenizer = "bytes";   ///< or "sentencepiece:FILE" or "hf:DIR"
   std::string prompt = "auto";       ///< a word of data/prompt_table.hpp; "auto": by the tokenizer

@@ -161,6 +161,9 @@ std::vector<KeySpec> RunKeys() {  // NOLINT(readability-function-size): a table
         "Memory of each process for prepared samples. The next microbatch of each replica is "
         "prepared "
         "even if it needs more."},
+       {"feed_address", &DataConfig::feed_address, kExecution,
+        "HOST:PORT where process 0 lets feed machines connect, which prepare samples with `troupe "
+        "feed` (docs/data.md); \"\" = nowhere."},
        {"held_out", &DataConfig::held_out, kPath, kTuning,
         "Samples for evaluation; \"\" = no evaluation."},
        {"tokenizer", &DataConfig::tokenizer, kTokenizer, kTuning,

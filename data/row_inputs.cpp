@@ -173,11 +173,20 @@ void RowSource::Fill(bool train, std::uint64_t fields, const std::vector<Buffer>
       sample.prepared.sample = EmptySample(*format_);
       continue;
     }
-    sample.prepared = Decode(prepared.at(next++), *format_, fields);
-    const RowSet& rows = (train ? train_ : held_out_).rows;
-    if (IsAsIndexed(sample.prepared.sample, rows.FactsOf(sample.row))) continue;
-    throw std::runtime_error("a prepared sample is not that of row " + std::to_string(sample.row));
+    sample.prepared = Checked(train, sample.row, fields, prepared.at(next++));
   }
+}
+
+PreparedSample RowSource::Checked(bool train, std::int64_t row, std::uint64_t fields,
+                                  const Buffer& prepared) const {
+  PreparedSample sample = Decode(prepared, *format_, fields);
+  const RowSet& rows = (train ? train_ : held_out_).rows;
+  if (IsAsIndexed(sample.sample, rows.FactsOf(row))) return sample;
+  throw std::runtime_error("a prepared sample is not that of row " + std::to_string(row));
+}
+
+bool RowSource::MayUse(const SampleTicket& ticket, const Buffer& sample) const {
+  return Checked(ticket.train, ticket.row, ticket.fields, sample).replaced.empty();
 }
 
 std::shared_ptr<const Inputs> RowSource::Assemble(const FeedUnit& unit,

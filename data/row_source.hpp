@@ -22,6 +22,7 @@
 
 #include "configs/config.hpp"
 #include "data/assemble.hpp"
+#include "data/digest.hpp"
 #include "data/fault_tally.hpp"
 #include "data/grouped_order.hpp"
 #include "data/mixture.hpp"
@@ -70,6 +71,7 @@ class RowSource : public InputSource {
   bool prepares() const override { return true; }
   std::vector<SampleTicket> TicketsOf(const FeedUnit& unit) override;
   std::unique_ptr<SampleWork> Begin(const SampleTicket& ticket) const override;
+  bool MayUse(const SampleTicket& ticket, const Buffer& sample) const override;
   RoundCounts Count(const Round& round) override;
   void TakeLayouts(const Config& config) override;
 
@@ -106,6 +108,8 @@ class RowSource : public InputSource {
   /// Empty if none is skipped.
   const std::vector<std::string>& skipped_lines() const { return skipped_lines_; }
 
+  /// Returns a digest of all that turns a row into a sample.
+  std::string FormatDigest() const { return FormatKey(config_, format_->context); }
   /// Returns a digest of the training rows and of what else their order depends on.
   std::string TrainDigest() const;
   /// Returns a digest of both sets and what is known of each row: 16 digits each.
@@ -168,6 +172,9 @@ class RowSource : public InputSource {
   Samples Placed(const Round& round, std::int64_t first,
                  const std::vector<Interval>& numbers) const;
   Samples PlacedIn(const FeedUnit& unit) const;
+  /// Returns what a worker has prepared. Throws std::runtime_error if it is not the sample of the row.
+  PreparedSample Checked(bool train, std::int64_t row, std::uint64_t fields,
+                         const Buffer& prepared) const;
   /// Fills in what workers have prepared of each, and empty samples.
   void Fill(bool train, std::uint64_t fields, const std::vector<Buffer>& prepared,
             Samples& samples) const;

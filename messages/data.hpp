@@ -1,14 +1,17 @@
 // Messages that prepare samples: a feed asks the dispatcher of its process, which gives the samples to
-// workers.
+// workers of the process and to feed machines.
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
+#include <caf/actor.hpp>
 #include <caf/replies_to.hpp>
 #include <caf/typed_actor.hpp>
 
 #include "messages/fields.hpp"
+#include "modules/feed_machines.hpp"
 #include "transport/buffer.hpp"
 
 namespace troupe {
@@ -28,8 +31,13 @@ struct SamplePrepared {
   std::int64_t microbatch = 0;
   Buffer sample;                       ///< as of InputSource::Prepare
   std::vector<std::int64_t> phase_ns;  ///< by DataPhase
+  bool may_use = true;                 ///< InputSource::MayUse; else the sample is left out
 };
-inline auto Fields(SamplePrepared& x) { return std::tie(x.microbatch, x.sample, x.phase_ns); }
+inline auto Fields(SamplePrepared& x) {
+  return std::tie(x.microbatch, x.sample, x.phase_ns, x.may_use);
+}
+/// A thread of the process or a feed machine.
+using SampleWorker = caf::typed_actor<caf::replies_to<PrepareSample>::with<SamplePrepared>>;
 
 // From a worker to itself, so that a trace shows each phase. `source`: as SampleTicket::source.
 // `number`: of the sample at this worker.
@@ -58,9 +66,33 @@ concept DataPhaseMessage = requires {
 inline auto Fields(DataPhaseMessage auto& x) { return std::tie(x.microbatch, x.source, x.number); }
 
 /// Answers PrepareSample with a Failure if the sample cannot be used.
-using DataWorker = caf::typed_actor<caf::replies_to<PrepareSample>::with<SamplePrepared>,
-                                    caf::reacts_to<ReadSample>, caf::reacts_to<TokenizeSample>,
-                                    caf::reacts_to<DecodeSample>>;
+using DataWorker = SampleWorker::extend<caf::reacts_to<ReadSample>, caf::reacts_to<TokenizeSample>,
+                                        caf::reacts_to<DecodeSample>>;
+
+/// From the connection of a feed machine. `number`: as of FeedMachine::Ask.
+struct MachinePrepared {
+  std::int64_t number = 0;
+  MachineSample sample;
+};
+inline auto Fields(MachinePrepared& x) {
+  return std::tie(x.number, x.sample.sample, x.sample.phase_ns, x.sample.queued_ns);
+}
+/// The machine has gone.
+struct MachineGone : NoFields {};
+
+/// Answers PrepareSample with an error that the receiver is gone if the machine is.
+using MachineLink =
+    SampleWorker::extend<caf::reacts_to<MachinePrepared>, caf::reacts_to<MachineGone>>;
+
+/// To the dispatcher: a feed machine prepares samples, too, at most `credits` at a time.
+struct MachineJoined {
+  caf::actor link;  ///< a MachineLink
+  std::string name;
+  int credits = 0;
+};
+inline auto Fields(MachineJoined& x) { return std::tie(x.link, x.name, x.credits); }
+/// From the dispatcher to itself: look whether a machine is late.
+struct LookForLate : NoFields {};
 
 // `number`: of the unit at its feed, ascending.
 
@@ -86,6 +118,7 @@ struct SamplesUsed {
 inline auto Fields(SamplesUsed& x) { return std::tie(x.number); }
 
 using Dispatcher =
-    caf::typed_actor<caf::replies_to<PrepareUnit>::with<UnitPrepared>, caf::reacts_to<SamplesUsed>>;
+    caf::typed_actor<caf::replies_to<PrepareUnit>::with<UnitPrepared>, caf::reacts_to<SamplesUsed>,
+                     caf::reacts_to<MachineJoined>, caf::reacts_to<LookForLate>>;
 
 }  // namespace troupe

@@ -42,7 +42,8 @@ using WorkMessages =
 /// The same, but they stay in their process: an actor sends them to itself, or a feed to its
 /// dispatcher.
 using OwnMessages = MessageList<ShardArrived, SliceArrived, StateMoved, PrepareUnit, UnitPrepared,
-                                SamplesUsed, ReadSample, TokenizeSample, DecodeSample>;
+                                SamplesUsed, ReadSample, TokenizeSample, DecodeSample,
+                                MachinePrepared, MachineGone, MachineJoined>;
 
 /// Nodes create, watch and end actors by these: not traced.
 using NodeMessages =

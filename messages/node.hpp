@@ -6,11 +6,13 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <string>
 #include <tuple>
 #include <vector>
 
 #include <caf/actor.hpp>
+#include <caf/allowed_unsafe_message_type.hpp>
 #include <caf/replies_to.hpp>
 #include <caf/typed_actor.hpp>
 
@@ -18,6 +20,7 @@
 #include "messages/disk.hpp"
 #include "messages/pipeline.hpp"
 #include "messages/round.hpp"
+#include "modules/feed_machines.hpp"
 #include "transport/wait.hpp"
 
 namespace troupe {
@@ -35,9 +38,10 @@ struct Introduce {
   caf::actor node;                        ///< a Node
   std::vector<std::byte> tensor_address;  ///< of the data plane
   bool sees_run_directory = true;         ///< that of process 0, under the same path
+  std::string feed_address = {};          ///< where feed machines connect; empty: nowhere
 };
 inline auto Fields(Introduce& x) {
-  return std::tie(x.process, x.node, x.tensor_address, x.sees_run_directory);
+  return std::tie(x.process, x.node, x.tensor_address, x.sees_run_directory, x.feed_address);
 }
 
 /// From the process to its Node, which introduces itself to `others`. Answered when all Nodes of the
@@ -49,8 +53,9 @@ struct AwaitNodes {
 inline auto Fields(AwaitNodes& x) { return std::tie(x.others, x.sees_run_directory); }
 struct NodesKnown {
   std::vector<std::vector<std::byte>> tensor_addresses;  ///< by process
+  std::vector<std::string> feed_addresses;               ///< of other processes that have one
 };
-inline auto Fields(NodesKnown& x) { return std::tie(x.tensor_addresses); }
+inline auto Fields(NodesKnown& x) { return std::tie(x.tensor_addresses, x.feed_addresses); }
 
 /// All devices of the process. Answered once the process itself is ready to run.
 struct SpawnDevices : NoFields {};
@@ -139,6 +144,11 @@ struct LeaveJob {
 };
 inline auto Fields(LeaveJob& x) { return std::tie(x.process); }
 
+/// A feed machine has come to this process.
+struct MachineCame {
+  std::shared_ptr<FeedMachine> machine;
+};
+
 /// From the watchdog of process 0: no process has made progress for so long.
 struct Stalled {
   std::int64_t since_ns = 0;
@@ -188,7 +198,7 @@ using Node = caf::typed_actor<
     caf::replies_to<RunJob>::with<JobDone>, caf::reacts_to<JobFailed>, caf::reacts_to<StopSoon>,
     caf::reacts_to<SaveSoon>, caf::reacts_to<GiveUp>, caf::reacts_to<Stalled>,
     caf::reacts_to<WriteWaits>, caf::reacts_to<PeerLost>, caf::reacts_to<LeaveJob>,
-    caf::replies_to<SpawnDevices>::with<DevicesSpawned>,
+    caf::reacts_to<MachineCame>, caf::replies_to<SpawnDevices>::with<DevicesSpawned>,
     caf::replies_to<SpawnLockStep>::with<Spawned>, caf::replies_to<SpawnUpdate>::with<Spawned>,
     caf::replies_to<SpawnStage>::with<Spawned>,
     caf::replies_to<SpawnDestinationLeader>::with<Spawned>,
@@ -201,3 +211,4 @@ using Node = caf::typed_actor<
     caf::replies_to<CompleteHeld>::with<HeldCompleted>, caf::reacts_to<NodeWorkEnded>>;
 
 }  // namespace troupe
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::MachineCame)  // it stays in its process

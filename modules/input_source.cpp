@@ -12,11 +12,17 @@ const char* ToString(DataPhase phase) {
       return "tokenize";
     case DataPhase::kDecode:
       return "decode";
+    case DataPhase::kTransfer:
+      return "transfer";
   }
   return "?";
 }
 
 std::unique_ptr<SampleWork> InputSource::Begin(const SampleTicket& /*ticket*/) const {
+  throw std::logic_error("this source has no samples to prepare");
+}
+
+bool InputSource::MayUse(const SampleTicket& /*ticket*/, const Buffer& /*sample*/) const {
   throw std::logic_error("this source has no samples to prepare");
 }
 

@@ -49,9 +49,10 @@ struct SampleTicket {
   std::int64_t bytes = 0;    ///< that the prepared sample takes, about
 };
 
-/// What is done with a sample before it can be used, in this order.
-enum class DataPhase : std::uint8_t { kRead, kTokenize, kDecode };
-inline constexpr std::size_t kNumDataPhases = 3;
+/// What is done with a sample before it can be used, in this order. kTransfer: its way from a feed
+/// machine to the job.
+enum class DataPhase : std::uint8_t { kRead, kTokenize, kDecode, kTransfer };
+inline constexpr std::size_t kNumDataPhases = 4;
 /// "read".
 const char* ToString(DataPhase phase);
 
@@ -94,6 +95,10 @@ class InputSource {
   virtual std::unique_ptr<SampleWork> Begin(const SampleTicket& ticket) const;
   /// Does all phases.
   Buffer Prepare(const SampleTicket& ticket) const;
+  /// Returns whether `sample`, which a feed machine has prepared, may be used. A worker of the job must
+  /// prepare it instead if parts of it could not be read. Throws std::runtime_error if it is not the
+  /// sample of the ticket.
+  virtual bool MayUse(const SampleTicket& ticket, const Buffer& sample) const;
   /// Returns the inputs of a unit. `samples`: what Prepare has returned for each of its tickets.
   virtual std::shared_ptr<const Inputs> Assemble(const FeedUnit& unit,
                                                  const std::vector<Buffer>& samples) = 0;

@@ -48,6 +48,8 @@ std::string ToString(const ActorId& id) {
       return "dispatcher of " + id.of;
     case ActorKind::kDataWorker:
       return "data worker " + std::to_string(id.set) + " of " + id.of;
+    case ActorKind::kMachineLink:
+      return "feed machine " + id.of;
     case ActorKind::kOther:
       break;
   }

@@ -21,10 +21,11 @@ enum class ActorKind : std::uint8_t {
   kUpdate,    ///< the stages that are updated together; `stage` is the first
   kLockStep,  ///< a set of ranks, or the passes of one replica of a stage
   kDevice,
-  kDispatcher,  ///< has the samples of the feeds of one process prepared
-  kDataWorker,  ///< prepares samples; `set` is its number in its process
+  kDispatcher,   ///< has the samples of the feeds of one process prepared
+  kDataWorker,   ///< prepares samples; `set` is its number in its process
+  kMachineLink,  ///< the connection of a process to a feed machine
 };
-inline constexpr std::uint8_t kNumActorKinds = 12;
+inline constexpr std::uint8_t kNumActorKinds = 13;
 
 enum class EdgeEnd : std::uint8_t { kNone = 0, kSource, kDestination };
 
@@ -38,7 +39,7 @@ struct ActorId {
   int rank = -1;  ///< kDevice
   int set = -1;   ///< kLockStep: the set of ranks; -1: one replica of `stage`. kDataWorker
   int link = -1;  ///< kLeader, kPhase: StageGraph's number
-  /// The stage, module, edge or process in its name; kOther: the whole name.
+  /// The stage, module, edge or process in its name; kMachineLink: "f1 of n0"; kOther: the whole name.
   std::string of = {};
 
   friend bool operator==(const ActorId&, const ActorId&) = default;
@@ -50,7 +51,8 @@ inline const char* ToString(EdgeEnd end) {
 
 /// "director", "node n1", "stage language.s1 dp0", "leader vision>language/source.0",
 /// "phase vision>language", "feed of vision dp1", "update of language.s0", "lock step 0",
-/// "lock step of vision.s0 dp1", "device 3", "dispatcher of n1", "data worker 0 of n1".
+/// "lock step of vision.s0 dp1", "device 3", "dispatcher of n1", "data worker 0 of n1",
+/// "feed machine f1 of n0".
 std::string ToString(const ActorId& id);
 
 // Actors that a number identifies.

@@ -1,8 +1,10 @@
 // One dispatcher alone: the test plays the feeds and the workers.
 #include "actors/dispatcher_actor.hpp"
 
+#include <chrono>
 #include <optional>
 #include <set>
+#include <thread>
 
 #include <catch2/catch.hpp>
 
@@ -18,15 +20,25 @@ class DispatcherFixture : public ActorFixture {
  public:
   DispatcherFixture() {
     config.name = "dispatcher of n0";
+    config.process = "n0";
     config.most_bytes = 1000;
     config.abort = abort;
   }
   void Open(std::size_t num_workers) {
     for (std::size_t i = 0; i < num_workers; ++i) {
       workers.push_back(&AddProbe("worker " + std::to_string(i)));
-      config.workers.push_back({workers.back()->As<DataWorker>(), "n" + std::to_string(i)});
+      config.workers.push_back(workers.back()->As<SampleWorker>());
     }
     dispatcher = Spawn(RunDispatcher, config);
+  }
+  /// A feed machine comes. Returns its number among the workers.
+  std::size_t Join(const std::string& name, int credits) {
+    workers.push_back(&AddProbe(name));
+    Send(dispatcher, MachineJoined{workers.back()->actor(), name, credits});
+    return workers.size() - 1;
+  }
+  void Lose(std::size_t worker) {
+    Give<PrepareSample>(*workers[worker], caf::make_error(caf::sec::request_receiver_down));
   }
   /// Feed `feed` asks for the samples of `rows`, of `bytes` each.
   Outcome Order(std::size_t feed, std::int64_t unit, const Rows& rows, std::int64_t bytes = 1,
@@ -165,7 +177,7 @@ TEST_CASE_METHOD(DispatcherFixture, "a unit larger than the memory is prepared i
   CHECK(RowsIn(unit) == std::vector<double>{1, 2});
   CHECK(GivenTo(0) == Rows{1});
   Use(0, 0);
-  CHECK(GivenTo(1) == Rows{2, 3});
+  CHECK(GivenTo(0) == Rows{1, 3});
 }
 
 TEST_CASE_METHOD(DispatcherFixture,
@@ -194,7 +206,7 @@ TEST_CASE_METHOD(DispatcherFixture, "a unit says what took longest of its prepar
   Prepare(0, {50, 1, 80});
   REQUIRE(unit->answers.size() == 1);
   CHECK(unit->answers[0].delay ==
-        DataDelay{.source = 1, .phase = DataPhase::kDecode, .process = "n1", .ns = 90});
+        DataDelay{.source = 1, .phase = DataPhase::kDecode, .process = "n0", .ns = 90});
 }
 
 TEST_CASE_METHOD(DispatcherFixture, "the ticket of a worker that is gone goes to another",
@@ -202,22 +214,123 @@ TEST_CASE_METHOD(DispatcherFixture, "the ticket of a worker that is gone goes to
   Open(3);
   const Outcome unit = Order(0, 0, {1, 2, 3, 4}, 300);  // together more than may be prepared ahead
   const Outcome later = Order(0, 1, {5}, 300);
-  const auto gone = [&](std::size_t worker) {
-    Give<PrepareSample>(*workers[worker], caf::make_error(caf::sec::request_receiver_down));
-  };
-  gone(1);
+  Lose(1);
   CHECK(GivenTo(1) == Rows{2});  // and never more
   Prepare(0);
   CHECK(GivenTo(0) == Rows{1, 2});
-  gone(0);
+  Lose(0);
   CHECK_FALSE(abort->raised());
   for (int i = 0; i < 3; ++i) Prepare(2);
   CHECK(GivenTo(2) == Rows{3, 2, 4});
   CHECK(RowsIn(unit) == std::vector<double>{1, 2, 3, 4});
   Use(0, 0);
   CHECK(GivenTo(2) == Rows{3, 2, 4, 5});
-  gone(2);  // the last
+  Lose(2);  // the last
   CHECK(later->errors.size() == 1);
+}
+
+TEST_CASE_METHOD(DispatcherFixture, "machines come first, each with as many samples as its credits",
+                 "[actors][dispatcher]") {
+  Open(1);
+  const std::size_t f0 = Join("f0", 2);
+  const Outcome unit = Order(0, 0, {1, 2, 3, 4});
+  CHECK(GivenTo(f0) == Rows{1, 2});
+  CHECK(GivenTo(0) == Rows{3});
+  Prepare(f0, {10, 2, 45, 7});
+  CHECK(GivenTo(f0) == Rows{1, 2, 4});
+  Prepare(f0);
+  Prepare(f0, {0, 0, 0, 90});
+  Prepare(0, {50, 0, 0});
+  CHECK(RowsIn(unit) == std::vector<double>{1, 2, 3, 4});
+  CHECK(unit->answers[0].delay ==
+        DataDelay{.source = 0, .phase = DataPhase::kTransfer, .process = "f0", .ns = 97});
+}
+
+TEST_CASE_METHOD(DispatcherFixture, "all that a lost machine was asked for goes to others",
+                 "[actors][dispatcher]") {
+  Open(1);
+  const std::size_t f0 = Join("f0", 3);
+  const Outcome unit = Order(0, 0, {1, 2, 3, 4});
+  CHECK(GivenTo(f0) == Rows{1, 2, 3});
+  Prepare(f0);
+  CHECK(GivenTo(0) == Rows{4});
+  for (int i = 0; i < 2; ++i) Lose(f0);
+  CHECK_FALSE(abort->raised());
+  const std::size_t f1 = Join("f1", 1);
+  CHECK(GivenTo(f1) == Rows{2});
+  Prepare(0);
+  CHECK(GivenTo(0) == Rows{4, 3});
+  Prepare(0);
+  Prepare(f1);
+  CHECK(RowsIn(unit) == std::vector<double>{1, 2, 3, 4});
+  Use(0, 0);
+  Order(0, 1, {5});
+  CHECK(GivenTo(f0).size() == 3);
+  CHECK(GivenTo(f1) == Rows{2, 5});
+}
+
+TEST_CASE_METHOD(DispatcherFixture, "a sample with replaced files is prepared by the process",
+                 "[actors][dispatcher]") {
+  Open(1);
+  const std::size_t f0 = Join("f0", 1);
+  const std::size_t f1 = Join("f1", 1);
+  const Outcome first = Order(0, 0, {1, 2, 3});
+  Give<PrepareSample>(*workers[f0], SamplePrepared{0, {}, {}, /*may_use=*/false});
+  CHECK(GivenTo(f0) == Rows{1});  // no machine gets it again
+  CHECK(GivenTo(f1) == Rows{2});
+  CHECK(GivenTo(0) == Rows{3});
+  Prepare(0);
+  CHECK(GivenTo(0) == Rows{3, 1});
+  Prepare(0);
+  Prepare(f1);
+  CHECK(RowsIn(first) == std::vector<double>{1, 2, 3});
+}
+
+TEST_CASE_METHOD(DispatcherFixture, "a sample of a late machine is prepared by another, too",
+                 "[actors][dispatcher]") {
+  config.patience = std::chrono::milliseconds(20);
+  Open(1);
+  const std::size_t f0 = Join("f0", 2);
+  const Outcome unit = Order(0, 0, {1, 2});
+  const auto look = [&] { Send(dispatcher, LookForLate{}); };
+  const auto wait = [&] { std::this_thread::sleep_for(config.patience); };
+  look();
+  CHECK(GivenTo(0).empty());
+  wait();
+  look();
+  CHECK(GivenTo(0) == Rows{1});
+  look();
+  CHECK(GivenTo(0) == Rows{1});
+  Prepare(0);
+  CHECK(GivenTo(0) == Rows{1, 2});
+  // The machine is faster with the other one. The first answer of each counts.
+  const auto answer = [&](double value) {
+    Give<PrepareSample>(*workers[f0], SamplePrepared{0, RowsOf({value}), {}});
+  };
+  answer(100);
+  CHECK(unit->pending());
+  answer(2);
+  CHECK(RowsIn(unit) == std::vector<double>{1, 2});
+  Use(0, 0);
+  Order(0, 1, {3, 4, 5});
+  CHECK(GivenTo(f0) == Rows{1, 2, 3, 4});
+  Prepare(0);  // too late
+  CHECK(GivenTo(0) == Rows{1, 2, 5});
+}
+
+TEST_CASE_METHOD(DispatcherFixture, "a late machine that is lost leaves its sample to the other",
+                 "[actors][dispatcher]") {
+  config.patience = std::chrono::milliseconds(20);
+  Open(1);
+  const std::size_t f0 = Join("f0", 1);
+  const Outcome unit = Order(0, 0, {1});
+  std::this_thread::sleep_for(config.patience);
+  Send(dispatcher, LookForLate{});
+  CHECK(GivenTo(0) == Rows{1});
+  Lose(f0);
+  Prepare(0);
+  CHECK(GivenTo(0) == Rows{1});
+  CHECK(RowsIn(unit) == std::vector<double>{1});
 }
 
 TEST_CASE_METHOD(DispatcherFixture, "a unit without samples is there at once",

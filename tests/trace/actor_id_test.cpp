@@ -38,6 +38,7 @@ const std::vector<std::pair<ActorId, std::string>> kNamed = {
     {DeviceActor(12), "device 12"},
     {{.kind = ActorKind::kDispatcher, .of = "n1"}, "dispatcher of n1"},
     {{.kind = ActorKind::kDataWorker, .set = 3, .of = "n1"}, "data worker 3 of n1"},
+    {{.kind = ActorKind::kMachineLink, .of = "f1 of n1"}, "feed machine f1 of n1"},
     {{.of = "somebody else"}, "somebody else"}};
 
 }  // namespace

@@ -1,4 +1,4 @@
-#include "cluster/join_channel.hpp"
+#include "cluster/sealed_channel.hpp"
 
 #include <array>
 #include <netinet/in.h>
@@ -9,7 +9,7 @@
 
 namespace troupe {
 
-JoinChannel::JoinChannel(ProvenSocket connection, Side self)
+SealedChannel::SealedChannel(ProvenSocket connection, Side self)
     : socket_(std::move(connection.socket)),
       wire_(std::move(connection.wire)),
       sealer_(connection.session, self),
@@ -22,20 +22,15 @@ JoinChannel::JoinChannel(ProvenSocket connection, Side self)
   }
 }
 
-short JoinChannel::events() const {
+short SealedChannel::events() const {
   return static_cast<short>(output_.empty() ? POLLIN : POLLIN | POLLOUT);
 }
 
-void JoinChannel::Send(const JoinMessage& message) {
-  const auto frame = sealer_.Seal(Encode(message));
-  output_.insert(output_.end(), frame.begin(), frame.end());
-}
-
-void JoinChannel::Serve() {
+void SealedChannel::Serve() {
   if (!open()) return;
   try {
     ReadSome();
-    if (open()) socket_.TryDrain(output_);
+    if (open()) WriteSome();
     tcp_.Observe(ReadTcpState(tcp_socket().fd()).value_or(TcpState()),
                  std::chrono::steady_clock::now());
   } catch (const std::exception& error) {
@@ -43,7 +38,7 @@ void JoinChannel::Serve() {
   }
 }
 
-void JoinChannel::KeepAlive() {
+void SealedChannel::KeepAlive() {
   const auto set = [fd = tcp_socket().fd()](int level, int option, int value) {
     static_cast<void>(setsockopt(fd, level, option, &value, sizeof value));
   };
@@ -53,17 +48,22 @@ void JoinChannel::KeepAlive() {
   set(IPPROTO_TCP, TCP_KEEPCNT, 3);
 }
 
-std::optional<JoinMessage> JoinChannel::Next() {
+std::optional<std::vector<std::byte>> SealedChannel::NextPayload() {
   if (input_.empty()) return std::nullopt;
-  JoinMessage message = std::move(input_.front());
+  std::vector<std::byte> payload = std::move(input_.front());
   input_.pop_front();
-  return message;
+  return payload;
 }
 
-void JoinChannel::ReadSome() {
-  std::array<std::byte, 16384> bytes;
+void SealedChannel::Close(const std::string& why) {
+  if (open()) end_ = why;
+  input_.clear();
+}
+
+void SealedChannel::ReadSome() {
+  std::array<std::byte, 65536> bytes;
   // Bounded, since the other side may never stop sending.
-  for (int round = 0; round < 256; ++round) {
+  for (int round = 0; round < 64; ++round) {
     const auto n = socket_.TryRead(bytes);
     if (!n) return;
     if (*n == 0) {
@@ -71,8 +71,12 @@ void JoinChannel::ReadSome() {
       return;
     }
     opener_.Receive(std::span(bytes).first(*n));
-    while (const auto payload = opener_.Next()) input_.push_back(DecodeJoinMessage(*payload));
+    while (auto payload = opener_.Next()) input_.push_back(*std::move(payload));
   }
+}
+
+void SealedChannel::WriteSome() {
+  while (!output_.empty() && socket_.TryDrain(output_.front())) output_.pop_front();
 }
 
 }  // namespace troupe

@@ -1,0 +1,39 @@
+// A feed machine, for the dispatcher: a worker that takes several samples at a time.
+//   receives  PrepareSample     the answer is SamplePrepared, or that the receiver is gone
+//             MachinePrepared   from its connection
+//             MachineGone       likewise; the actor ends
+//
+// It takes no sample that differs from its index. A machine that sends one is dismissed.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+
+#include "actors/actor_base.hpp"
+#include "messages/data.hpp"
+
+namespace troupe {
+
+struct MachineLinkConfig {
+  std::shared_ptr<InputSource> source;
+  std::shared_ptr<FeedMachine> machine;
+};
+
+struct MachineLinkState {
+  static constexpr const char* name = "feed machine";
+
+  struct Asked {
+    PrepareSample ask;
+    std::int64_t since_ns = 0;
+    Promise<SamplePrepared> answer;
+  };
+
+  MachineLinkConfig config;
+  std::map<std::int64_t, Asked> asked;  ///< by number
+};
+
+MachineLink::behavior_type RunMachineLink(ActorPointer<MachineLink, MachineLinkState> self,
+                                          MachineLinkConfig config);
+
+}  // namespace troupe

@@ -1,0 +1,54 @@
+// Machines that prepare samples for a process of a job. They come and go while it runs.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "modules/input_source.hpp"
+
+namespace troupe {
+
+/// A sample that a machine has prepared.
+struct MachineSample {
+  Buffer sample;                       ///< as of InputSource::Prepare
+  std::vector<std::int64_t> phase_ns;  ///< by DataPhase, without kTransfer
+  std::int64_t queued_ns = 0;          ///< for which the machine had no thread free
+};
+
+/// A connected machine. Thread-safe.
+class FeedMachine {
+ public:
+  /// Called on another thread, which must not wait.
+  struct Events {
+    std::function<void(std::int64_t number, const MachineSample& sample)> prepared;
+    /// The machine will prepare nothing more. Called once, after all others.
+    std::function<void()> gone;
+  };
+
+  virtual ~FeedMachine() = default;
+  virtual const std::string& name() const = 0;
+  /// The most samples that it may be asked for at a time.
+  virtual int credits() const = 0;
+  /// From now on events of this machine are reported, until FeedMachines::Forget.
+  virtual void Report(Events events) = 0;
+  /// Asks for a sample. Returns its number in later events. `microbatch`: machines prepare the earliest
+  /// first.
+  virtual std::int64_t Ask(std::int64_t microbatch, const SampleTicket& ticket) = 0;
+  /// Ends its connection and tells it why. It will not come again.
+  virtual void Dismiss(const std::string& why) = 0;
+};
+
+/// Thread-safe.
+class FeedMachines {
+ public:
+  virtual ~FeedMachines() = default;
+  /// Calls `came` for each machine that is there, and for those that come later, on another thread.
+  virtual void Listen(std::function<void(std::shared_ptr<FeedMachine>)> came) = 0;
+  /// Ends Listen, and all events. Samples that machines have been asked for are dropped when they come.
+  virtual void Forget() = 0;
+};
+
+}  // namespace troupe

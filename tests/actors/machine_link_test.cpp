@@ -1,0 +1,108 @@
+// The link to one feed machine alone: the test plays the dispatcher and the machine.
+#include "actors/machine_link.hpp"
+
+#include <stdexcept>
+
+#include <catch2/catch.hpp>
+
+#include "tests/actors/probes.hpp"
+
+namespace troupe {
+namespace {
+
+/// A sample is the number of its row; the one of a bad row is not its sample.
+class CheckingSource : public InputSource {
+ public:
+  std::shared_ptr<const Inputs> Assemble(const FeedUnit&, const std::vector<Buffer>&) override {
+    throw std::logic_error("a link assembles nothing");
+  }
+  RoundCounts Count(const Round&) override { return {}; }
+  bool MayUse(const SampleTicket& ticket, const Buffer& sample) const override {
+    const double row = ValuesOf(sample).at(0);
+    if (row == static_cast<double>(ticket.row)) return true;
+    if (row == -static_cast<double>(ticket.row)) return false;
+    throw std::runtime_error("not that sample");
+  }
+};
+
+class FakeMachine : public FeedMachine {
+ public:
+  const std::string& name() const override { return name_; }
+  int credits() const override { return 2; }
+  void Report(Events reported) override { events = std::move(reported); }
+  std::int64_t Ask(std::int64_t microbatch, const SampleTicket& ticket) override {
+    asked.emplace_back(microbatch, ticket.row);
+    return 10 + std::ssize(asked);
+  }
+  void Dismiss(const std::string& why) override { dismissed.push_back(why); }
+
+  Events events;
+  std::vector<std::pair<std::int64_t, std::int64_t>> asked;
+  std::vector<std::string> dismissed;
+
+ private:
+  std::string name_ = "f0";
+};
+
+class LinkFixture : public ActorFixture {
+ public:
+  ~LinkFixture() { machine->events = {}; }
+  std::shared_ptr<Answered<SamplePrepared>> Ask(std::int64_t row) {
+    return ActorFixture::Ask<SamplePrepared>(link, PrepareSample{7, {.row = row}});
+  }
+  void Send(std::int64_t number, double row) {
+    machine->events.prepared(number, {RowsOf({row}), {3, 4, 5}, 2});
+    Deliver();
+  }
+
+  std::shared_ptr<FakeMachine> machine = std::make_shared<FakeMachine>();
+  MachineLink link =
+      Spawn(RunMachineLink, MachineLinkConfig{std::make_shared<CheckingSource>(), machine});
+};
+
+}  // namespace
+
+TEST_CASE_METHOD(LinkFixture, "a link answers with what its machine has prepared",
+                 "[actors][dispatcher]") {
+  const auto one = Ask(1);
+  const auto two = Ask(2);
+  CHECK(machine->asked == std::vector<std::pair<std::int64_t, std::int64_t>>{{7, 1}, {7, 2}});
+  Send(3, 99);  // asked for before the job met again
+  Send(12, 2);
+  CHECK(one->pending());
+  REQUIRE(two->answers.size() == 1);
+  const SamplePrepared& prepared = two->answers[0];
+  CHECK(prepared.microbatch == 7);
+  CHECK(prepared.may_use);
+  CHECK(ValuesOf(prepared.sample) == std::vector<double>{2});
+  REQUIRE(prepared.phase_ns.size() == kNumDataPhases);
+  CHECK(std::vector(prepared.phase_ns.begin(), prepared.phase_ns.begin() + 3) ==
+        std::vector<std::int64_t>{3, 4, 5});
+  CHECK(prepared.phase_ns[static_cast<std::size_t>(DataPhase::kTransfer)] > 0);
+  Send(11, -1);  // with replaced files
+  REQUIRE(one->answers.size() == 1);
+  CHECK_FALSE(one->answers[0].may_use);
+}
+
+TEST_CASE_METHOD(LinkFixture, "a machine that sends another sample is dismissed",
+                 "[actors][dispatcher]") {
+  const auto one = Ask(1);
+  const auto two = Ask(2);
+  Send(11, 5);
+  CHECK(machine->dismissed == std::vector<std::string>{"not that sample"});
+  CHECK(one->errors.size() == 1);
+  CHECK(two->errors.size() == 1);
+  CHECK(Ask(3)->errors.size() == 1);
+}
+
+TEST_CASE_METHOD(LinkFixture, "when its machine is gone, a link answers all requests and ends",
+                 "[actors][dispatcher]") {
+  const auto one = Ask(1);
+  machine->events.gone();
+  Deliver();
+  CHECK(one->errors.size() == 1);
+  CHECK(Ask(2)->errors.size() == 1);
+  CHECK(machine->dismissed.empty());
+}
+
+}  // namespace troupe
