@@ -16,27 +16,39 @@ void End(LinkPointer self) {
   self->quit();
 }
 
-/// The way of a sample, and of the request for it, is the time in which the machine did nothing for it.
-std::vector<std::int64_t> WithTransfer(const MachineSample& sample, std::int64_t since_ns) {
-  std::vector<std::int64_t> phase_ns = sample.phase_ns;
-  phase_ns.resize(kNumDataPhases);
-  const std::int64_t there_ns = std::accumulate(phase_ns.begin(), phase_ns.end(), sample.queued_ns);
-  phase_ns[static_cast<std::size_t>(DataPhase::kTransfer)] =
+/// Adds the time of the transfer: the ways of the request and of the sample.
+void AddTransfer(std::int64_t since_ns, MachineSample& sample) {
+  const std::int64_t there_ns =
+      std::accumulate(sample.phase_ns.begin(), sample.phase_ns.end(), sample.queued_ns);
+  sample.phase_ns.resize(kNumDataPhases);
+  sample.phase_ns[static_cast<std::size_t>(DataPhase::kTransfer)] =
       std::max<std::int64_t>(0, NowNs() - since_ns - there_ns);
-  return phase_ns;
 }
 
-void Answer(LinkPointer self, const MachinePrepared& prepared) {
+Promise<SamplePrepared> AskMachine(LinkPointer self, const PrepareSample& ask) {
   MachineLinkState& s = self->state;
-  // A machine may still send what the job has asked for before it met again.
-  const auto found = s.asked.find(prepared.number);
-  if (found == s.asked.end()) return;
-  MachineLinkState::Asked& asked = found->second;
-  const MachineSample& sample = prepared.sample;
+  const std::int64_t number = s.next_number++;
+  MachineLinkState::Asked& asked = s.asked[number];
+  asked = {ask.sample, self->make_response_promise<SamplePrepared>()};
+  MachinePrepared prepared{number, ask.microbatch, ask.sample.source, {}};
+  s.config.machine->Ask(ask.microbatch, ask.sample,
+                        OnBehalf([me = caf::actor_cast<caf::actor>(self), prepared,
+                                  since_ns = NowNs()](const MachineSample& sample) mutable {
+                          prepared.arrived = sample;
+                          AddTransfer(since_ns, prepared.arrived);
+                          caf::anon_send(me, std::move(prepared));
+                        }));
+  return asked.answer;
+}
+
+void OnPrepared(LinkPointer self, const MachinePrepared& prepared) {
+  MachineLinkState& s = self->state;
+  const MachineSample& arrived = prepared.arrived;
   try {
-    const bool may_use = s.config.source->MayUse(asked.ask.sample, sample.sample);
-    asked.answer.deliver(SamplePrepared{asked.ask.microbatch, sample.sample,
-                                        WithTransfer(sample, asked.since_ns), may_use});
+    const auto found = s.asked.find(prepared.number);
+    const bool may_use = s.config.source->MayUse(found->second.ticket, arrived.sample);
+    found->second.answer.deliver(
+        SamplePrepared{prepared.microbatch, arrived.sample, arrived.phase_ns, may_use});
     s.asked.erase(found);
   } catch (const std::exception& e) {
     s.config.machine->Dismiss(e.what());
@@ -47,22 +59,14 @@ void Answer(LinkPointer self, const MachinePrepared& prepared) {
 }  // namespace
 
 MachineLink::behavior_type RunMachineLink(LinkPointer self, MachineLinkConfig config) {
-  MachineLinkState& s = self->state;
-  s.config = std::move(config);
-  const auto me = caf::actor_cast<caf::actor>(self);
-  s.config.machine->Report({.prepared =
-                                [me](std::int64_t number, const MachineSample& sample) {
-                                  caf::anon_send(me, MachinePrepared{number, sample});
-                                },
-                            .gone = [me] { caf::anon_send(me, MachineGone{}); }});
+  self->state.config = std::move(config);
+  self->state.config.machine->Watch(
+      [me = caf::actor_cast<caf::actor>(self)] { caf::anon_send(me, MachineGone{}); });
   return {
-      [self, &s](const PrepareSample& ask) -> caf::result<SamplePrepared> {
-        const std::int64_t number = s.config.machine->Ask(ask.microbatch, ask.sample);
-        auto& asked = s.asked[number];
-        asked = {ask, NowNs(), self->make_response_promise<SamplePrepared>()};
-        return asked.answer;
+      [self](const PrepareSample& ask) -> caf::result<SamplePrepared> {
+        return AskMachine(self, ask);
       },
-      [self](const MachinePrepared& prepared) { Answer(self, prepared); },
+      [self](const MachinePrepared& prepared) { OnPrepared(self, prepared); },
       [self](const MachineGone&) { End(self); },
   };
 }

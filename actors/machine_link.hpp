@@ -24,13 +24,13 @@ struct MachineLinkState {
   static constexpr const char* name = "feed machine";
 
   struct Asked {
-    PrepareSample ask;
-    std::int64_t since_ns = 0;
+    SampleTicket ticket;
     Promise<SamplePrepared> answer;
   };
 
   MachineLinkConfig config;
   std::map<std::int64_t, Asked> asked;  ///< by number
+  std::int64_t next_number = 0;
 };
 
 MachineLink::behavior_type RunMachineLink(ActorPointer<MachineLink, MachineLinkState> self,

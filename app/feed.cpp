@@ -32,9 +32,8 @@ std::string FactsOf(const Config& config, const RowSource& rows) {
   const auto decides = [](const std::string& key, const KeySpec& spec) {
     return key.starts_with("data.") && spec.role != KeyRole::kExecution && !HoldsPath(spec);
   };
-  return KeyLines(config, decides) +
-         "how a row becomes a sample (tokenizer, prompt, encoders) = " + rows.FormatDigest() +
-         "\nthe digest of the rows = " + rows.RowsDigest() + "\n";
+  return KeyLines(config, decides) + rows.FormatText() +
+         "the digest of the rows = " + rows.RowsDigest() + "\n";
 }
 
 std::unique_ptr<TlsContext> TlsOfFeed(const Config& config, const Address& at) {
@@ -104,10 +103,9 @@ FeedEntrance::FeedEntrance(const Config& config, const RowSource& rows, const Ru
   const bool leads = host.empty();
   tls_ = TlsOfFeed(config, at);
   try {
-    port_ = std::make_unique<FeedPort>(
-        Socket::Listen(leads ? at : Address{host, 0}),
-        FeedPortOptions{run_key.Feed(), leads, UseOf(tls_.get()), VersionText(),
-                        FactsOf(config, rows), Say});
+    port_ = std::make_unique<FeedPort>(Socket::Listen(leads ? at : Address{host, 0}),
+                                       FeedPortOptions{run_key.Feed(), leads, UseOf(tls_.get()),
+                                                       VersionText(), FactsOf(config, rows), Say});
   } catch (const SocketError& e) {
     throw LaunchError(std::string("data.feed_address: ") + e.what());
   }
@@ -149,7 +147,7 @@ int RunFeed(const FeedArguments& arguments) {
   options.tls = UseOf(tls.get());
   options.print = Say;
   Say("feed machine " + options.hello.name + ": " + Counted(options.threads, "thread") +
-            ", for the job at " + ToString(at));
+      ", for the job at " + ToString(at));
   return ExitCodeOf(RunFeedMachine(options, *rows));
 }
 

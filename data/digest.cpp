@@ -31,22 +31,24 @@ std::string DataDigests(const Config& config) {
   return lines;
 }
 
-std::string FormatKey(const Config& config, std::int64_t context) {
-  const DataConfig& data = config.data;
-  const std::string model = SentencePieceFile(data.tokenizer);
-  const std::string folder = HuggingFaceFolder(data.tokenizer);
-  std::string text = data.prompt + " " + std::to_string(context) + " ";
-  if (!model.empty()) {
-    text += std::string(kSentencePiece) + DigestOf(model);
-  } else if (folder.empty()) {
-    text += data.tokenizer;
-  } else {
-    text += kHuggingFace;
-    for (const char* const name : {"tokenizer.json", "tokenizer.model", "tokenizer_config.json",
-                                   "chat_template.jinja", "chat_template.json"}) {
-      text += DigestOf(folder + "/" + name) + " ";
-    }
+/// The name of a tokenizer, with the contents of its files.
+static std::string TokenizerText(const std::string& tokenizer) {
+  const std::string model = SentencePieceFile(tokenizer);
+  const std::string folder = HuggingFaceFolder(tokenizer);
+  if (!model.empty()) return std::string(kSentencePiece) + DigestOf(model);
+  if (folder.empty()) return tokenizer;
+  std::string text(kHuggingFace);
+  for (const char* const name : {"tokenizer.json", "tokenizer.model", "tokenizer_config.json",
+                                 "chat_template.jinja", "chat_template.json"}) {
+    text += DigestOf(folder + "/" + name) + " ";
   }
+  return text;
+}
+
+std::string FormatLines(const Config& config, std::int64_t context) {
+  std::string text = "data.prompt = " + config.data.prompt +
+                     "\nthe context = " + std::to_string(context) +
+                     "\ndata.tokenizer (contents) = " + TokenizerText(config.data.tokenizer) + "\n";
   for (const ResolvedTable& table : ResolvedTables(config)) {
     const bool is_input = table.spec->path == "modules.*.input";
     const ModuleConfig* const module =
@@ -55,11 +57,15 @@ std::string FormatKey(const Config& config, std::int64_t context) {
     if (!is_input && table.spec->path != "modules.*") continue;
     for (const ResolvedKey& key : table.keys) {
       const bool of_kind = key.spec->kinds != kEveryKind || key.spec->name == "kind";
-      if (is_input || of_kind) text += "\n" + key.dotted + " = " + key.value;
+      if (is_input || of_kind) text += key.dotted + " = " + key.value + "\n";
     }
   }
+  return text;
+}
+
+std::string FormatKey(const Config& config, std::int64_t context) {
   constexpr std::size_t kDigits = 32;
-  return Sha256Of(text).substr(0, kDigits);
+  return Sha256Of(FormatLines(config, context)).substr(0, kDigits);
 }
 
 }  // namespace troupe

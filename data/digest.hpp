@@ -13,8 +13,10 @@ namespace troupe {
 /// cannot be read has no line: the code that opens it reports the error.
 std::string DataDigests(const Config& config);
 
-/// Returns a digest of all that turns a row into a sample: tokenizer, prompt, encoders, and `context`, the
-/// most tokens of a sample. 32 digits.
+/// Returns all that turns a row into a sample, one "key = value" a line: tokenizer, prompt, encoders, and
+/// `context`, the most tokens of a sample.
+std::string FormatLines(const Config& config, std::int64_t context);
+/// Returns a digest of it: 32 digits.
 std::string FormatKey(const Config& config, std::int64_t context);
 
 }  // namespace troupe

@@ -108,8 +108,8 @@ class RowSource : public InputSource {
   /// Empty if none is skipped.
   const std::vector<std::string>& skipped_lines() const { return skipped_lines_; }
 
-  /// Returns a digest of all that turns a row into a sample.
-  std::string FormatDigest() const { return FormatKey(config_, format_->context); }
+  /// Returns all that turns a row into a sample (data/digest.hpp).
+  std::string FormatText() const { return FormatLines(config_, format_->context); }
   /// Returns a digest of the training rows and of what else their order depends on.
   std::string TrainDigest() const;
   /// Returns a digest of both sets and what is known of each row: 16 digits each.

@@ -50,6 +50,7 @@ class MachineLoop {
 
   JoinProblem Run() {
     while (!end_) Round();
+    SayWork(steady_clock::now());
     return *end_;
   }
 
@@ -72,7 +73,10 @@ class MachineLoop {
   void SendOutcomes();
   /// Says what it waits for, or ends.
   void AwaitJob(Deadline now);
-  void ReportWork(Deadline now);
+  void ReportWork(Deadline now) {
+    if (now >= next_report_) SayWork(now);
+  }
+  void SayWork(Deadline now);
 
   const FeedMachineOptions& options_;
   const RunKey join_key_;
@@ -232,8 +236,7 @@ void MachineLoop::AwaitJob(Deadline now) {
   next_line_ = now + line_gap_;
 }
 
-void MachineLoop::ReportWork(Deadline now) {
-  if (now < next_report_) return;
+void MachineLoop::SayWork(Deadline now) {
   const double seconds = std::chrono::duration<double>(now - next_report_ + kReport).count();
   next_report_ = now + kReport;
   if (num_samples_ == num_reported_) return;

@@ -39,18 +39,18 @@ class FeedPort::Machine : public FeedMachine {
 
   const std::string& name() const override { return name_; }
   int credits() const override { return credits_; }
-  void Report(Events events) override {
+  void Watch(std::function<void()> gone) override {
     const std::lock_guard lock(mutex_);
-    if (gone_) return events.gone();
-    events_ = std::move(events);
+    if (is_gone_) return gone();
+    gone_ = std::move(gone);
   }
-  std::int64_t Ask(std::int64_t microbatch, const SampleTicket& ticket) override {
+  void Ask(std::int64_t microbatch, const SampleTicket& ticket,
+           std::function<void(const MachineSample&)> prepared) override {
     const std::lock_guard lock(mutex_);
     const std::int64_t number = next_++;
     orders_.push_back({number, microbatch, ticket});
-    asked_[number] = MostBytes(ticket);
+    asked_[number] = {MostBytes(ticket), std::move(prepared)};
     wake_up_->Signal();
-    return number;
   }
   void Dismiss(const std::string& why) override {
     const std::lock_guard lock(mutex_);
@@ -68,64 +68,74 @@ class FeedPort::Machine : public FeedMachine {
     const std::lock_guard lock(mutex_);
     return dismissal_;
   }
-  void Begin(const FeedSample& sample) {
+  void Begin(const FeedSample& header) {
     const std::lock_guard lock(mutex_);
-    const auto asked = asked_.find(sample.number);
-    if (coming_ || asked == asked_.end())
+    const auto asked = asked_.find(header.number);
+    if (coming_ || asked == asked_.end()) {
       throw WireError("it sent a sample that it was not asked for");
-    if (sample.size < 0 || sample.size > asked->second) {
-      throw WireError("it sent a sample of " + std::to_string(sample.size) +
-                      " bytes, expected at most " + std::to_string(asked->second));
     }
-    asked_.erase(asked);
-    coming_ = sample;
-    buffer_ = Buffer::AllocateBytes(static_cast<std::size_t>(sample.size));
+    if (header.size < 0 || header.size > asked->second.most_bytes) {
+      throw WireError("it sent a sample of " + std::to_string(header.size) +
+                      " bytes, expected at most " + std::to_string(asked->second.most_bytes));
+    }
+    coming_ = MachineSample{Buffer::AllocateBytes(static_cast<std::size_t>(header.size)),
+                            {header.read_ns, header.tokenize_ns, header.decode_ns},
+                            header.queued_ns};
+    prepared_ = std::move(asked->second.prepared);
     received_ = 0;
+    asked_.erase(asked);
     ReportIfWhole();
   }
   void Add(const std::vector<std::byte>& bytes) {
     const std::lock_guard lock(mutex_);
-    if (!coming_ || bytes.size() > buffer_.num_bytes() - received_) {
+    if (!coming_ || bytes.size() > coming_->sample.num_bytes() - received_) {
       throw WireError("it sent more bytes than its sample has");
     }
-    std::memcpy(buffer_.data() + received_, bytes.data(), bytes.size());
+    std::memcpy(coming_->sample.data() + received_, bytes.data(), bytes.size());
     received_ += bytes.size();
     ReportIfWhole();
   }
   void Leave() {
     const std::lock_guard lock(mutex_);
-    gone_ = true;
-    if (events_.gone) std::exchange(events_, {}).gone();
+    is_gone_ = true;
+    if (gone_) std::exchange(gone_, nullptr)();
+    DropCalls();
   }
   void Forget() {
     const std::lock_guard lock(mutex_);
-    events_ = {};
+    gone_ = nullptr;
+    DropCalls();
   }
 
  private:
+  struct Asked {
+    std::int64_t most_bytes = 0;
+    std::function<void(const MachineSample&)> prepared;  ///< null: it is not needed any more
+  };
+
   void ReportIfWhole() {
-    if (received_ < buffer_.num_bytes()) return;
-    const FeedSample sample = *std::exchange(coming_, std::nullopt);
-    const Buffer whole = std::exchange(buffer_, {});
-    if (!events_.prepared) return;
-    events_.prepared(
-        sample.number,
-        {whole, {sample.read_ns, sample.tokenize_ns, sample.decode_ns}, sample.queued_ns});
+    if (received_ < coming_->sample.num_bytes()) return;
+    const MachineSample sample = *std::exchange(coming_, std::nullopt);
+    if (const auto call = std::exchange(prepared_, nullptr)) call(sample);
+  }
+  void DropCalls() {
+    prepared_ = nullptr;
+    for (auto& [number, asked] : asked_) asked.prepared = nullptr;
   }
 
   const std::string name_;
   const int credits_;
   const std::shared_ptr<WakeUp> wake_up_;
   std::mutex mutex_;  ///< of all below
-  Events events_;
-  std::deque<FeedOrder> orders_;                ///< not sent yet
-  std::map<std::int64_t, std::int64_t> asked_;  ///< the most bytes, by number
-  std::optional<std::string> dismissal_;
+  std::function<void()> gone_;
+  bool is_gone_ = false;
+  std::deque<FeedOrder> orders_;         ///< not sent yet
+  std::map<std::int64_t, Asked> asked_;  ///< by number
   std::int64_t next_ = 0;
-  std::optional<FeedSample> coming_;
-  Buffer buffer_;  ///< of `coming_`
+  std::optional<std::string> dismissal_;
+  std::optional<MachineSample> coming_;
+  std::function<void(const MachineSample&)> prepared_;  ///< of `coming_`
   std::size_t received_ = 0;
-  bool gone_ = false;
 };
 
 FeedPort::FeedPort(Socket listener, FeedPortOptions options)
@@ -283,15 +293,15 @@ void FeedPort::Forward(Visitor& visitor) {
 
 void FeedPort::Dismiss(Visitor& visitor, const JoinProblem& why) {
   if (std::exchange(visitor.over, true)) return;
-  visitor.channel.Send(FeedEnd{why});
-  visitor.channel.Serve();
-  visitor.until = steady_clock::now() + kFarewell;
   const bool is_end = why.fault == JoinFault::kDone || why.fault == JoinFault::kEnded;
   if (!is_end) {
     const std::string name = visitor.machine ? " " + visitor.machine->name() : "";
     options_.print("feed machine" + name + " (" + visitor.channel.peer_address().host +
                    ") is not used: " + why.text);
   }
+  visitor.channel.Send(FeedEnd{why});
+  visitor.channel.Serve();
+  visitor.until = steady_clock::now() + kFarewell;
   Leave(visitor, "");
 }
 

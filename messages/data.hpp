@@ -69,13 +69,16 @@ inline auto Fields(DataPhaseMessage auto& x) { return std::tie(x.microbatch, x.s
 using DataWorker = SampleWorker::extend<caf::reacts_to<ReadSample>, caf::reacts_to<TokenizeSample>,
                                         caf::reacts_to<DecodeSample>>;
 
-/// From the connection of a feed machine. `number`: as of FeedMachine::Ask.
+/// From the connection of a feed machine to its link, which has asked for the sample.
 struct MachinePrepared {
-  std::int64_t number = 0;
-  MachineSample sample;
+  std::int64_t number = 0;  ///< of the sample at the link
+  std::int64_t microbatch = 0;
+  std::int32_t source = -1;
+  MachineSample arrived;  ///< with the time of the transfer
 };
 inline auto Fields(MachinePrepared& x) {
-  return std::tie(x.number, x.sample.sample, x.sample.phase_ns, x.sample.queued_ns);
+  return std::tie(x.number, x.microbatch, x.source, x.arrived.sample, x.arrived.phase_ns,
+                  x.arrived.queued_ns);
 }
 /// The machine has gone.
 struct MachineGone : NoFields {};

@@ -1,5 +1,6 @@
 #include "messages/facts.hpp"
 
+#include <algorithm>
 #include <cstdlib>
 #include <cxxabi.h>
 #include <map>
@@ -81,6 +82,12 @@ constexpr MessageRole RoleOf() {
   return kOther;
 }
 
+/// The role of a sample, by what took longest.
+MessageRole RoleOf(const std::vector<std::int64_t>& phase_ns) {
+  const auto phase = std::ranges::max_element(phase_ns) - phase_ns.begin();
+  return static_cast<MessageRole>(static_cast<std::ptrdiff_t>(MessageRole::kSampleRead) + phase);
+}
+
 template <class T>
 MessageFacts FactsOf(const caf::type_erased_tuple& content) {
   const T& message = content.get_as<T>(0);
@@ -93,6 +100,9 @@ MessageFacts FactsOf(const caf::type_erased_tuple& content) {
     facts.source = message.sample.source;
   } else if constexpr (DataPhaseMessage<T>) {
     facts.source = message.source;
+  } else if constexpr (std::is_same_v<T, MachinePrepared>) {
+    facts.source = message.source;
+    facts.role = RoleOf(message.arrived.phase_ns);
   }
   if constexpr (requires { message.asked; }) facts.asked = message.asked;
   return facts;

@@ -18,25 +18,19 @@ struct MachineSample {
   std::int64_t queued_ns = 0;          ///< for which the machine had no thread free
 };
 
-/// A connected machine. Thread-safe.
+/// A connected machine. Thread-safe. What it is given to call is called on another thread, which must not
+/// wait, and not after FeedMachines::Forget.
 class FeedMachine {
  public:
-  /// Called on another thread, which must not wait.
-  struct Events {
-    std::function<void(std::int64_t number, const MachineSample& sample)> prepared;
-    /// The machine will prepare nothing more. Called once, after all others.
-    std::function<void()> gone;
-  };
-
   virtual ~FeedMachine() = default;
   virtual const std::string& name() const = 0;
   /// The most samples that it may be asked for at a time.
   virtual int credits() const = 0;
-  /// From now on events of this machine are reported, until FeedMachines::Forget.
-  virtual void Report(Events events) = 0;
-  /// Asks for a sample. Returns its number in later events. `microbatch`: machines prepare the earliest
-  /// first.
-  virtual std::int64_t Ask(std::int64_t microbatch, const SampleTicket& ticket) = 0;
+  /// Calls `gone` once, when the machine will prepare nothing more.
+  virtual void Watch(std::function<void()> gone) = 0;
+  /// Asks for a sample, of which `prepared` is called. Machines prepare the earliest microbatches first.
+  virtual void Ask(std::int64_t microbatch, const SampleTicket& ticket,
+                   std::function<void(const MachineSample&)> prepared) = 0;
   /// Ends its connection and tells it why. It will not come again.
   virtual void Dismiss(const std::string& why) = 0;
 };
@@ -47,7 +41,7 @@ class FeedMachines {
   virtual ~FeedMachines() = default;
   /// Calls `came` for each machine that is there, and for those that come later, on another thread.
   virtual void Listen(std::function<void(std::shared_ptr<FeedMachine>)> came) = 0;
-  /// Ends Listen, and all events. Samples that machines have been asked for are dropped when they come.
+  /// Ends Listen. Samples that machines have been asked for are dropped when they come.
   virtual void Forget() = 0;
 };
 

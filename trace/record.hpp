@@ -38,8 +38,14 @@ enum class MessageRole : std::uint8_t {
   kExchanged,   ///< rows between ranks that two modules share
   kStateMoved,  ///< of an encoder that offloads
   kCheckpoint,  ///< shards of a checkpoint are written, or read
+  // What took longest of a sample that a feed machine has prepared, in the order of DataPhase.
+  kSampleRead,
+  kSampleTokenized,
+  kSampleDecoded,
+  kSampleTransferred,
 };
-inline constexpr std::uint8_t kNumMessageRoles = 16;
+inline constexpr std::uint8_t kNumMessageRoles = 20;
+inline bool IsOfMachine(MessageRole role) { return role >= MessageRole::kSampleRead; }
 
 /// Unique in the job: the process is in the upper 12 bits. 0: unknown.
 using ActorNumber = std::uint32_t;

@@ -29,14 +29,16 @@ class FakeMachine : public FeedMachine {
  public:
   const std::string& name() const override { return name_; }
   int credits() const override { return 2; }
-  void Report(Events reported) override { events = std::move(reported); }
-  std::int64_t Ask(std::int64_t microbatch, const SampleTicket& ticket) override {
+  void Watch(std::function<void()> call) override { gone = std::move(call); }
+  void Ask(std::int64_t microbatch, const SampleTicket& ticket,
+           std::function<void(const MachineSample&)> call) override {
     asked.emplace_back(microbatch, ticket.row);
-    return 10 + std::ssize(asked);
+    prepared.push_back(std::move(call));
   }
   void Dismiss(const std::string& why) override { dismissed.push_back(why); }
 
-  Events events;
+  std::function<void()> gone;
+  std::vector<std::function<void(const MachineSample&)>> prepared;
   std::vector<std::pair<std::int64_t, std::int64_t>> asked;
   std::vector<std::string> dismissed;
 
@@ -46,12 +48,16 @@ class FakeMachine : public FeedMachine {
 
 class LinkFixture : public ActorFixture {
  public:
-  ~LinkFixture() { machine->events = {}; }
+  ~LinkFixture() {
+    machine->gone = nullptr;
+    machine->prepared.clear();
+  }
   std::shared_ptr<Answered<SamplePrepared>> Ask(std::int64_t row) {
     return ActorFixture::Ask<SamplePrepared>(link, PrepareSample{7, {.row = row}});
   }
-  void Send(std::int64_t number, double row) {
-    machine->events.prepared(number, {RowsOf({row}), {3, 4, 5}, 2});
+  /// The machine has prepared the sample that it was asked for as number `i`.
+  void Prepare(std::size_t i, double row) {
+    machine->prepared.at(i)({RowsOf({row}), {3, 4, 5}, 2});
     Deliver();
   }
 
@@ -67,8 +73,7 @@ TEST_CASE_METHOD(LinkFixture, "a link answers with what its machine has prepared
   const auto one = Ask(1);
   const auto two = Ask(2);
   CHECK(machine->asked == std::vector<std::pair<std::int64_t, std::int64_t>>{{7, 1}, {7, 2}});
-  Send(3, 99);  // asked for before the job met again
-  Send(12, 2);
+  Prepare(1, 2);
   CHECK(one->pending());
   REQUIRE(two->answers.size() == 1);
   const SamplePrepared& prepared = two->answers[0];
@@ -79,7 +84,7 @@ TEST_CASE_METHOD(LinkFixture, "a link answers with what its machine has prepared
   CHECK(std::vector(prepared.phase_ns.begin(), prepared.phase_ns.begin() + 3) ==
         std::vector<std::int64_t>{3, 4, 5});
   CHECK(prepared.phase_ns[static_cast<std::size_t>(DataPhase::kTransfer)] > 0);
-  Send(11, -1);  // with replaced files
+  Prepare(0, -1);  // with replaced files
   REQUIRE(one->answers.size() == 1);
   CHECK_FALSE(one->answers[0].may_use);
 }
@@ -88,7 +93,7 @@ TEST_CASE_METHOD(LinkFixture, "a machine that sends another sample is dismissed"
                  "[actors][dispatcher]") {
   const auto one = Ask(1);
   const auto two = Ask(2);
-  Send(11, 5);
+  Prepare(0, 5);
   CHECK(machine->dismissed == std::vector<std::string>{"not that sample"});
   CHECK(one->errors.size() == 1);
   CHECK(two->errors.size() == 1);
@@ -98,7 +103,7 @@ TEST_CASE_METHOD(LinkFixture, "a machine that sends another sample is dismissed"
 TEST_CASE_METHOD(LinkFixture, "when its machine is gone, a link answers all requests and ends",
                  "[actors][dispatcher]") {
   const auto one = Ask(1);
-  machine->events.gone();
+  machine->gone();
   Deliver();
   CHECK(one->errors.size() == 1);
   CHECK(Ask(2)->errors.size() == 1);

@@ -6,7 +6,6 @@
 #include <cstring>
 #include <functional>
 #include <future>
-#include <map>
 #include <memory>
 #include <mutex>
 #include <stdexcept>
@@ -18,8 +17,6 @@
 #include "feed/port.hpp"
 
 namespace troupe {
-
-inline std::int64_t SizeOf(const SampleTicket& ticket) { return ticket.bytes; }
 
 /// Byte i of row r.
 inline std::byte ByteOf(std::int64_t row, std::size_t i) {
@@ -102,27 +99,22 @@ class Taker {
     Wait(lock, [&] { return machines_.size() > i; });
     return machines_[i];
   }
-  /// Reports the events of machine i to this object.
+  /// Watches machine i.
   std::shared_ptr<FeedMachine> Use(std::size_t i) {
     const auto machine = Await(i);
-    machine->Report({.prepared =
-                         [this, i](std::int64_t number, const MachineSample& sample) {
-                           const std::lock_guard lock(mutex_);
-                           samples_.push_back({asked_[{i, number}], sample});
-                           news_.notify_all();
-                         },
-                     .gone =
-                         [this] {
-                           const std::lock_guard lock(mutex_);
-                           ++num_gone_;
-                           news_.notify_all();
-                         }});
+    machine->Watch([this] {
+      const std::lock_guard lock(mutex_);
+      ++num_gone_;
+      news_.notify_all();
+    });
     return machine;
   }
   void Ask(std::size_t i, const SampleTicket& ticket, std::int64_t microbatch = 0) {
-    const auto machine = Await(i);
-    const std::lock_guard lock(mutex_);
-    asked_[{i, machine->Ask(microbatch, ticket)}] = ticket;
+    Await(i)->Ask(microbatch, ticket, [this, ticket](const MachineSample& sample) {
+      const std::lock_guard lock(mutex_);
+      samples_.push_back({ticket, sample});
+      news_.notify_all();
+    });
   }
   std::vector<Sample> AwaitSamples(std::size_t count) {
     std::unique_lock lock(mutex_);
@@ -142,7 +134,6 @@ class Taker {
   std::mutex mutex_;
   std::condition_variable news_;
   std::vector<std::shared_ptr<FeedMachine>> machines_;
-  std::map<std::pair<std::size_t, std::int64_t>, SampleTicket> asked_;
   std::vector<Sample> samples_;
   int num_gone_ = 0;
 };

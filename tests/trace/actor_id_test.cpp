@@ -71,7 +71,7 @@ TEST_CASE("a foreign line gives an actor of which less is known, and its text", 
     CHECK(DecodeActor(line) == other(line));
   }
   // A kind or an end that is not known, and numbers that nothing has.
-  CHECK(DecodeActor("12 0 -1 -1 -1 -1 -1 the name") == other("the name"));
+  CHECK(DecodeActor("13 0 -1 -1 -1 -1 -1 the name") == other("the name"));
   CHECK(DecodeActor("-1 0 -1 -1 -1 -1 -1 the name") == other("the name"));
   CHECK(DecodeActor("99999999999999999999 3 1048576 -2 2147483648 -9223372036854775809 1e9 x") ==
         other("99999999999999999999 3 1048576 -2 2147483648 -9223372036854775809 1e9 x"));

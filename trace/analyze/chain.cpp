@@ -65,6 +65,9 @@ std::vector<Segment> ChainTo(const TraceIndex& index, int message, std::int64_t 
       walk.Add({SegmentKind::kUnknown, m.sender, at}, from_ns);
       break;
     }
+    if (IsOfMachine(m.role)) {
+      walk.Add({SegmentKind::kElsewhere, m.receiver, at}, index.message(m.cause).end_ns);
+    }
     at = m.cause;
   }
   return walk.Take();
@@ -105,6 +108,8 @@ std::string Describe(const TraceIndex& index, const Segment& segment) {
     case SegmentKind::kTransit:
       return DescribeEdge(index, message) + " in transit from " +
              index.ActorName(index.message(message).sender);
+    case SegmentKind::kElsewhere:
+      return DescribeSample(index, message);
     case SegmentKind::kUnknown:
       break;
   }
@@ -123,6 +128,7 @@ Usual::Usual(const TraceIndex& index) : index_(&index) {
   std::map<WorkKey, std::vector<std::int64_t>> work;
   std::map<HandlingKey, std::vector<std::int64_t>> handling;
   std::map<TransitKey, std::vector<std::int64_t>> transit;
+  std::map<HandlingKey, std::vector<std::int64_t>> elsewhere;
   std::set<std::int64_t> rounds;
   std::set<std::int64_t> with_checkpoint;
   for (const TraceWork& one : index.trace().work) {
@@ -135,10 +141,13 @@ Usual::Usual(const TraceIndex& index) : index_(&index) {
     if (m.begin_ns < 0) continue;
     transit[TransitKeyOf(i)].push_back(m.arrived_ns - m.sent_ns);
     if (m.end_ns >= 0) handling[HandlingKeyOf(i)].push_back(m.end_ns - m.begin_ns);
+    if (!IsOfMachine(m.role) || m.cause < 0) continue;
+    elsewhere[HandlingKeyOf(i)].push_back(m.sent_ns - index.message(m.cause).end_ns);
   }
   work_ = Medians(std::move(work));
   handling_ = Medians(std::move(handling));
   transit_ = Medians(std::move(transit));
+  elsewhere_ = Medians(std::move(elsewhere));
 }
 
 std::int64_t Usual::Of(const Segment& segment) const {
@@ -147,6 +156,9 @@ std::int64_t Usual::Of(const Segment& segment) const {
     return found == medians.end() ? 0 : found->second;
   };
   if (segment.kind == SegmentKind::kTransit) return look(transit_, TransitKeyOf(segment.message));
+  if (segment.kind == SegmentKind::kElsewhere) {
+    return look(elsewhere_, HandlingKeyOf(segment.message));
+  }
   if (segment.kind != SegmentKind::kHandler) return 0;
   return segment.work >= 0 ? look(work_, KeyOf(index_->work(segment.work).pass))
                            : look(handling_, HandlingKeyOf(segment.message));

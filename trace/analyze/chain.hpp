@@ -16,10 +16,11 @@
 namespace troupe {
 
 enum class SegmentKind : std::uint8_t {
-  kHandler,  ///< `actor` handled `message`, or did `work`
-  kQueue,    ///< `message` waited in the mailbox of `actor`
-  kTransit,  ///< `message` was in transit to `actor`
-  kUnknown,  ///< earlier events are not in the trace
+  kHandler,    ///< `actor` handled `message`, or did `work`
+  kQueue,      ///< `message` waited in the mailbox of `actor`
+  kTransit,    ///< `message` was in transit to `actor`
+  kElsewhere,  ///< a feed machine made what `message` brings to `actor`
+  kUnknown,    ///< earlier events are not in the trace
 };
 
 struct Segment {
@@ -90,6 +91,7 @@ class Usual {
   std::map<WorkKey, std::int64_t> work_;
   std::map<HandlingKey, std::int64_t> handling_;
   std::map<TransitKey, std::int64_t> transit_;
+  std::map<HandlingKey, std::int64_t> elsewhere_;
 };
 
 }  // namespace troupe

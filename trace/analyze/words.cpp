@@ -26,6 +26,10 @@ constexpr auto kCauses = std::to_array<Cause>({
     {MessageRole::kExchanged, "the exchange of rows"},
     {MessageRole::kStateMoved, "the encoder's state"},
     {MessageRole::kCheckpoint, "the checkpoint"},
+    {MessageRole::kSampleRead, "read"},
+    {MessageRole::kSampleTokenized, "tokenize"},
+    {MessageRole::kSampleDecoded, "decode"},
+    {MessageRole::kSampleTransferred, "transfer"},
 });
 
 /// A boundary leads to a module, any other link to a stage of the same module.
@@ -71,6 +75,11 @@ std::string DescribeHandling(const TraceIndex& index, int message) {
   const bool stored = index.message(message).role == MessageRole::kCheckpoint;
   return index.TypeName(message) + OfSource(index, message) +
          (stored ? " (checkpoint)" : InParentheses(index.places().OfMessage(index, message)));
+}
+
+std::string DescribeSample(const TraceIndex& index, int message) {
+  return DescribeWait(index, message) + OfSource(index, message) +
+         InParentheses(index.places().OfMessage(index, message));
 }
 
 std::string DescribeEdge(const TraceIndex& index, int message) {

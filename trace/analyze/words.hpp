@@ -15,6 +15,8 @@ std::string DescribeWork(const TraceIndex& index, int work);
 /// "F of language.s0 (step 39 mb 1)" for a device; else "Activation (step 39 mb 1)", "RoundBegin",
 /// "ShardStored (checkpoint)".
 std::string DescribeHandling(const TraceIndex& index, int message);
+/// Of a message from a feed machine: "decode of mix665k.json (step 39 mb 1)".
+std::string DescribeSample(const TraceIndex& index, int message);
 /// "Activation over vision>language", "Gradient over language.s0>s1"; the type alone without a
 /// link.
 std::string DescribeEdge(const TraceIndex& index, int message);
