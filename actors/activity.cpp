@@ -1,5 +1,6 @@
 #include "actors/activity.hpp"
 
+#include <algorithm>
 #include <chrono>
 #include <csignal>
 #include <map>
@@ -12,6 +13,14 @@ namespace troupe {
 void ActivityTable::Add(Entry entry) {
   const std::lock_guard lock(mutex_);
   entries_.push_back(std::move(entry));
+}
+
+void ActivityTable::Remove(const std::string& name) {
+  const std::lock_guard lock(mutex_);
+  const auto found = std::ranges::find_if(entries_, [&](const Entry& entry) {
+    return entry.name == name && entry.activity->ended.load(std::memory_order_relaxed);
+  });
+  if (found != entries_.end()) entries_.erase(found);
 }
 
 std::vector<ActivityTable::Entry> ActivityTable::List() const {

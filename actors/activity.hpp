@@ -108,6 +108,8 @@ class ActivityTable {
   };
 
   void Add(Entry entry);
+  /// Removes the first entry of that name that has ended.
+  void Remove(const std::string& name);
   std::vector<Entry> List() const;
 
  private:

@@ -14,6 +14,7 @@ using Wanted = DispatcherState::Wanted;
 using Worker = DispatcherState::Worker;
 
 constexpr double kLateTimes = 4;
+constexpr double kMostPatience = 10;
 /// The weight of the last sample in the mean.
 constexpr double kNewest = 0.1;
 
@@ -46,27 +47,54 @@ bool IsNext(const DispatcherState& s, const OrderKey& key) {
   });
 }
 
-bool IsLate(const DispatcherState& s, const Wanted& sample) {
-  if (sample.is_done || sample.given.size() != 1) return false;
-  const auto& [number, since_ns] = *sample.given.begin();
-  const auto worker = s.workers.find(number);
-  if (worker == s.workers.end() || !worker->second.is_machine) return false;
-  const double late_ns =
-      std::max(static_cast<double>(s.config.patience.count()), kLateTimes * s.mean_ns);
-  return static_cast<double>(NowNs() - since_ns) >= late_ns;
+/// After how long a machine is late.
+std::int64_t LateAfterNs(const DispatcherState& s) {
+  const auto patience = static_cast<double>(s.config.patience.count());
+  return static_cast<std::int64_t>(
+      std::clamp(kLateTimes * s.mean_ns, patience, kMostPatience * patience));
 }
 
-/// Returns a ticket of the order that may be given to a worker, and takes it from `again` or `next`.
-std::optional<std::size_t> Take(DispatcherState& s, int number, const OrderKey& key, Order& order) {
-  const bool is_machine = s.workers.at(number).is_machine;
+/// Returns since when a machine alone has had the ticket.
+std::optional<std::int64_t> WithMachineSince(const DispatcherState& s, const Wanted& sample) {
+  if (sample.is_done || sample.given.size() != 1) return std::nullopt;
+  const auto& [number, since_ns] = *sample.given.begin();
+  const auto worker = s.workers.find(number);
+  const bool is_there = worker != s.workers.end() && worker->second.is_machine;
+  return is_there ? std::optional(since_ns) : std::nullopt;
+}
+
+/// Notes the tickets with which machines are late. Returns when the next one will be.
+std::optional<std::int64_t> NoteLate(DispatcherState& s) {
+  const std::int64_t late_after_ns = LateAfterNs(s);
+  const std::int64_t now_ns = NowNs();
+  std::optional<std::int64_t> next_ns;
+  for (auto& [key, order] : s.orders) {
+    for (std::size_t ticket = 0; ticket < order.next; ++ticket) {
+      const auto since_ns = WithMachineSince(s, order.samples[ticket]);
+      if (!since_ns || std::ranges::count(order.late, ticket) > 0) continue;
+      const std::int64_t late_ns = *since_ns + late_after_ns;
+      if (late_ns <= now_ns) {
+        order.late.push_back(ticket);
+      } else {
+        next_ns = std::min(next_ns.value_or(late_ns), late_ns);
+      }
+    }
+  }
+  return next_ns;
+}
+
+/// Returns a ticket of the order that may be given to the worker.
+std::optional<std::size_t> Take(DispatcherState& s, const Worker& worker, const OrderKey& key,
+                                Order& order) {
   for (const std::size_t ticket : order.again) {  // its bytes are counted
-    if (is_machine && order.samples[ticket].decides_here) continue;
+    if (worker.is_machine && order.samples[ticket].decides_here) continue;
     std::erase(order.again, ticket);
     return ticket;
   }
-  for (std::size_t ticket = 0; ticket < order.next; ++ticket) {
-    const Wanted& sample = order.samples[ticket];
-    if (IsLate(s, sample) && !sample.given.contains(number)) return ticket;
+  while (!worker.is_machine && !order.late.empty()) {
+    const std::size_t ticket = order.late.front();
+    order.late.erase(order.late.begin());
+    if (WithMachineSince(s, order.samples.at(ticket))) return ticket;
   }
   if (order.next == order.samples.size()) return std::nullopt;
   const std::int64_t bytes = order.samples[order.next].ticket.bytes;
@@ -185,7 +213,7 @@ void Give(DispatcherPointer self, int number, const OrderKey& key, Order& order,
 bool GiveOne(DispatcherPointer self, int number) {
   for (auto& [key, order] : self->state.orders) {
     if (order.missing == 0) continue;
-    const auto ticket = Take(self->state, number, key, order);
+    const auto ticket = Take(self->state, self->state.workers.at(number), key, order);
     if (!ticket) continue;
     Give(self, number, key, order, *ticket);
     return true;
@@ -193,21 +221,33 @@ bool GiveOne(DispatcherPointer self, int number) {
   return false;
 }
 
-bool AnyMachine(const DispatcherState& s) {
-  return std::ranges::any_of(s.workers, [](const auto& entry) { return entry.second.is_machine; });
+/// Returns the worker with most free places of those that are machines, or are not; -1 if all are busy.
+int Freest(const DispatcherState& s, bool is_machine) {
+  int freest = -1;
+  int most = 0;
+  for (const auto& [number, worker] : s.workers) {
+    if (worker.is_machine != is_machine || worker.free <= most) continue;
+    freest = number;
+    most = worker.free;
+  }
+  return freest;
 }
 
 /// Gives tickets to workers that are free, to machines first. The only place that does.
 void Pump(DispatcherPointer self) {
   DispatcherState& s = self->state;
   for (const bool is_machine : {true, false}) {
-    for (const auto& [number, worker] : s.workers) {
-      if (worker.is_machine != is_machine) continue;
-      while (worker.free > 0 && GiveOne(self, number)) continue;
+    for (int number = Freest(s, is_machine); number >= 0; number = Freest(s, is_machine)) {
+      if (!GiveOne(self, number)) break;  // there is none for the others, either
     }
   }
-  if (AnyMachine(s) && !std::exchange(s.looks, true)) {
-    self->delayed_send(self, s.config.patience / 2, LookForLate{});
+  const bool any =
+      std::ranges::any_of(s.workers, [](const auto& entry) { return entry.second.is_machine; });
+  if (!any || s.looks) return;
+  if (const auto next_ns = NoteLate(s)) {
+    s.looks = true;
+    const std::chrono::nanoseconds wait(std::max<std::int64_t>(0, *next_ns - NowNs()));
+    self->delayed_send(self, wait, LookForLate{});
   }
 }
 
@@ -263,6 +303,7 @@ Dispatcher::behavior_type RunDispatcher(DispatcherPointer self, DispatcherConfig
       },
       [self, &s](const LookForLate&) {
         s.looks = false;
+        NoteLate(s);
         Pump(self);
       },
   };

@@ -2,16 +2,16 @@
 //   receives  PrepareUnit     from feeds; answers UnitPrepared, or why a sample cannot be used
 //             SamplesUsed     a feed no longer holds the samples of a unit
 //             MachineJoined   a feed machine prepares samples, too, until it is gone
-//             LookForLate     from itself, while machines prepare samples
+//             LookForLate     from itself, when a machine will be late with a sample
 //   sends     PrepareSample   to workers; the answer is SamplePrepared
 //
 //   give t    to a machine with a free credit, else to a free worker of the process, earlier microbatches
 //             first, when t belongs to the next unit of its feed, or fits into `most_bytes` with all samples
 //             that are prepared or being prepared
-//   again t   when its worker is gone; when a machine may not decide about it, to a worker of the process;
-//             when a machine is late with it, to another worker, too: the first answer counts
+//   again t   when its worker is gone; when a machine may not decide about it, or is late with it, to a
+//             worker of the process; of a late one the first answer counts
 //
-// So prepared samples take at most `most_bytes` and the next unit of each feed. A sample depends on its
+// So machines only help: the workers of the process alone are enough. And prepared samples take at most `most_bytes` and the next unit of each feed. A sample depends on its
 // ticket alone: any worker may prepare it.
 #pragma once
 
@@ -34,7 +34,8 @@ struct DispatcherConfig {
   std::string process;                ///< its name
   std::vector<SampleWorker> workers;  ///< threads of the process
   std::int64_t most_bytes = 0;
-  /// A machine is late when a sample takes longer, and longer than kLateTimes the mean of machines.
+  /// A machine is late when a sample takes longer than this, and than four times the mean of machines; in
+  /// any case after ten times this.
   std::chrono::nanoseconds patience = std::chrono::seconds(1);
   std::shared_ptr<AbortSignal> abort;
 };
@@ -70,6 +71,7 @@ struct DispatcherState {
         ns;                                 ///< as of DataDelay
     std::size_t next = 0;                   ///< the first ticket that no worker has got
     std::vector<std::size_t> again;         ///< tickets that no worker has now
+    std::vector<std::size_t> late;          ///< tickets with which machines are late
     std::size_t missing = 0;                ///< samples whose outcome is not known
     std::map<std::size_t, Failure> failed;  ///< by ticket
     Promise<UnitPrepared> answer;

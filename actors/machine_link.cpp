@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <exception>
-#include <numeric>
 #include <utility>
 
 namespace troupe {
@@ -16,13 +15,17 @@ void End(LinkPointer self) {
   self->quit();
 }
 
-/// Adds the time of the transfer: the ways of the request and of the sample.
+/// Adds the time of the transfer: the ways of the request and of the sample. A machine may state any times.
 void AddTransfer(std::int64_t since_ns, MachineSample& sample) {
-  const std::int64_t there_ns =
-      std::accumulate(sample.phase_ns.begin(), sample.phase_ns.end(), sample.queued_ns);
+  std::int64_t left_ns = NowNs() - since_ns;
+  const auto take = [&left_ns](std::int64_t& ns) {
+    ns = std::clamp<std::int64_t>(ns, 0, left_ns);
+    left_ns -= ns;
+  };
+  take(sample.queued_ns);
   sample.phase_ns.resize(kNumDataPhases);
-  sample.phase_ns[static_cast<std::size_t>(DataPhase::kTransfer)] =
-      std::max<std::int64_t>(0, NowNs() - since_ns - there_ns);
+  for (std::int64_t& ns : sample.phase_ns) take(ns);
+  sample.phase_ns[static_cast<std::size_t>(DataPhase::kTransfer)] = left_ns;
 }
 
 Promise<SamplePrepared> AskMachine(LinkPointer self, const PrepareSample& ask) {

@@ -71,7 +71,9 @@ void OnDown(NodePointer self, const caf::down_msg& down) {
   NodeState& s = self->state;
   const auto child = s.children.find(down.source);
   if (child == s.children.end()) return;
-  if (!s.stopping && child->second.kind != ActorKind::kMachineLink) {
+  const bool is_link = child->second.kind == ActorKind::kMachineLink;
+  if (is_link && s.config.actors) s.config.actors->Remove(ToString(child->second));
+  if (!s.stopping && (!is_link || down.reason != caf::exit_reason::normal)) {
     const std::string name = ToString(child->second);
     s.config.abort->Raise({name + " ended unexpectedly: " + FailureOf(down.reason).text,
                            FailureKind::kError,

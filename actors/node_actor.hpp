@@ -59,6 +59,9 @@ struct NodeConfig : DeviceTools, JobCourse {
   std::shared_ptr<DataPlane> plane;       ///< null when the job is one process
   std::vector<std::byte> tensor_address;  ///< of the plane, for the others
   std::string feed_address;               ///< for the others, as in Introduce
+  /// Has MachineCame sent to this Node for each feed machine. Called once there is a dispatcher; may be
+  /// empty.
+  std::function<void(const Node&)> await_machines;
 
   std::size_t queued_passes = 1;        ///< that a stage's devices may have at a time
   std::function<int(int rank)> gpu_of;  ///< the GPU of a rank of this process; empty: no GPUs
@@ -94,11 +97,10 @@ struct NodeState {
   Promise<NodesKnown> nodes_known;
 
   std::shared_ptr<void> abort_subscription;
-  std::function<void()> cancel_build;                  ///< process 0
-  Director director;                                   ///< process 0
-  Dispatcher dispatcher;                               ///< of a process with feeds that need one
-  std::vector<std::shared_ptr<FeedMachine>> machines;  ///< that came before there was a dispatcher
-  std::map<caf::actor_addr, ActorId> children;         ///< alive
+  std::function<void()> cancel_build;           ///< process 0
+  Director director;                            ///< process 0
+  Dispatcher dispatcher;                        ///< of a process with feeds that need one
+  std::map<caf::actor_addr, ActorId> children;  ///< alive
   std::vector<caf::actor> owned;
 
   /// Work that continues on the Node when another thread has ended its part.

@@ -401,14 +401,13 @@ static Dispatcher DispatcherOf(NodePointer self) {
   }
   s.dispatcher =
       caf::actor_cast<Dispatcher>(Make(self, id, false, RunDispatcher, std::move(config)).actor);
-  for (auto& machine : std::exchange(s.machines, {})) AddMachine(self, std::move(machine));
+  if (s.config.await_machines) s.config.await_machines(Node(self));
   return s.dispatcher;
 }
 
 void AddMachine(NodePointer self, std::shared_ptr<FeedMachine> machine) {
   NodeState& s = self->state;
   if (s.stopping) return;
-  if (!s.dispatcher) return s.machines.push_back(std::move(machine));
   const std::string name = machine->name();
   const int credits = machine->credits();
   const ActorId id{.kind = ActorKind::kMachineLink,

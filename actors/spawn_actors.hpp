@@ -31,7 +31,7 @@ void Adopt(NodePointer self, const caf::actor& child, const ActorId& id, bool th
 std::function<void()> BuildJob(NodePointer self,
                                std::function<void(const std::string& error)> built);
 
-/// Makes a feed machine a worker of the dispatcher of this process, now or once there is one.
+/// Makes a feed machine a worker of the dispatcher of this process.
 void AddMachine(NodePointer self, std::shared_ptr<FeedMachine> machine);
 
 }  // namespace troupe

@@ -118,8 +118,8 @@ int RunMembers(const RunSpec& run, const ProcessPlan& plan, const std::vector<Pl
 int RunLocal(const RunSpec& run, Interrupt& interrupt) {
   const int local = run.arguments.local;
   const ProcessPlan plan = LocalPlan(run.config().cluster, local);
-  const std::string& file = run.arguments.member.key_file;
-  const Descriptor key = file.empty() ? NewKey() : ReadKey(run.arguments.member).ToDescriptor();
+  const Descriptor key =
+      TakesFeed(run.config()) ? ReadKey(run.arguments.member).ToDescriptor() : NewKey();
   return RunMembers(run, plan, plan.processes(), LocalMember(key, local), interrupt);
 }
 

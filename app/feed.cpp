@@ -148,7 +148,7 @@ int RunFeed(const FeedArguments& arguments) {
   options.print = Say;
   Say("feed machine " + options.hello.name + ": " + Counted(options.threads, "thread") +
       ", for the job at " + ToString(at));
-  return ExitCodeOf(RunFeedMachine(options, *rows));
+  QuickExit(ExitCodeOf(RunFeedMachine(options, *rows)));  // a thread may still use these
 }
 
 }  // namespace troupe

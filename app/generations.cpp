@@ -361,6 +361,9 @@ bool Generations::GrowsWith(int spares) const {
 }
 
 void Generations::ReportNotMet(const JoinError& error) {
+  if (feed_ && IsFirst()) {
+    feed_->End(error.fault == JoinFault::kDone ? Failure() : Failure(error.what()));
+  }
   switch (error.fault) {
     case JoinFault::kEnded:
       exit_code_ = kExitFailed;

@@ -169,6 +169,18 @@ void UseGpus(NodeConfig& node, const ClusterConfig& cluster,
   node.queued_passes = kQueuedPasses;
 }
 
+/// Whether a process loads samples.
+bool HasFeeds(const JobPlan& plan, const ProcessPlan& processes, ProcessId self) {
+  for (std::size_t stage = 0; stage < plan.stages().size(); ++stage) {
+    if (!plan.stages()[stage].reads_data) continue;
+    const int index = static_cast<int>(stage);
+    for (int dp = 0; dp < plan.GridOfStage(index).layout().dp; ++dp) {
+      if (processes.HomeOf(plan.RanksOf(index, dp).front()) == self) return true;
+    }
+  }
+  return false;
+}
+
 void PrintLine(const std::string& line) { std::cout << line + "\n" << std::flush; }
 
 std::chrono::nanoseconds Seconds(double seconds) {
@@ -211,6 +223,15 @@ NodeConfig NodeOf(const JobSetup& setup, std::shared_ptr<const ProcessPlan> proc
             MakeCudaBackend(config, processes->Of(self).ranks, self, abort,
                             self == 0 && !setup.inspect ? PrintLine : SayLine()),
             groups);
+  }
+  if (FeedPort* const feed = setup.feed;
+      feed != nullptr && HasFeeds(*setup.plan, *processes, self)) {
+    node.feed_address = ToString(feed->address());
+    node.await_machines = [feed](const Node& to) {
+      feed->Listen([to](std::shared_ptr<FeedMachine> machine) {
+        caf::anon_send(to, MachineCame{std::move(machine)});
+      });
+    };
   }
   node.source = setup.source;
   node.observer = setup.observer;
@@ -272,14 +293,6 @@ void ListenToUser(const JobSetup& setup, const Node& node) {
     if (again) QuickExit(ExitCodeOfSignal(signal));
     caf::anon_send(node, StopSoon{});
   });
-}
-
-std::shared_ptr<void> TakeMachines(FeedPort* feed, const Node& node) {
-  if (feed == nullptr) return nullptr;
-  feed->Listen([node](std::shared_ptr<FeedMachine> machine) {
-    caf::anon_send(node, MachineCame{std::move(machine)});
-  });
-  return std::shared_ptr<void>(nullptr, [feed](void*) { feed->Forget(); });
 }
 
 JobEnd Await(caf::scoped_actor& self, const Node& node) {

@@ -22,9 +22,6 @@ WatchdogConfig WatchdogOf(const Config& config, const NodeConfig& node);
 /// Makes the first signal end the job after its step, and the second end the process.
 void ListenToUser(const JobSetup& setup, const Node& node);
 
-/// While the result lives, feed machines work for the Node's process.
-[[nodiscard]] std::shared_ptr<void> TakeMachines(FeedPort* feed, const Node& node);
-
 /// Runs the job to its end.
 JobEnd Await(caf::scoped_actor& self, const Node& node);
 

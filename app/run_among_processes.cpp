@@ -185,9 +185,8 @@ class SpanningRun {
     const auto directory = GuardDirectory(setup_.run_directory, abort_);
     parts->watchdog = std::make_unique<Watchdog>(std::move(watchdog));
     ListenToUser(setup_, handle);
-    auto machines = TakeMachines(setup_.feed, handle);
     JobEnd end = Await(self, handle);
-    machines.reset();
+    if (setup_.feed != nullptr) setup_.feed->Forget();
     if (setup_.interrupt != nullptr) setup_.interrupt->OnSignal(nullptr);
     if (!end.failure.empty() && abort_->raised()) return failed();
     ended_->store(true);
@@ -310,7 +309,6 @@ NodeConfig SpanningRun::ConfigOfNode() {
   actors_ = node.actors;
   waits_ = node.group_waits;
   node.tensor_address = plane_->address();
-  if (setup_.feed != nullptr) node.feed_address = ToString(setup_.feed->address());
   node.disk = NameOf(SeesRunDirectory() ? 0 : member_.self);
   node.ending = [this] {
     *ending_ = true;

@@ -109,8 +109,8 @@ Failure RunInProcess(const JobSetup& setup) {
   {
     const Watchdog watchdog(std::move(watchdog_config));
     ListenToUser(setup, handle);
-    const auto machines = TakeMachines(setup.feed, handle);
     end = Await(self, handle);
+    if (setup.feed != nullptr) setup.feed->Forget();
     if (setup.interrupt != nullptr) setup.interrupt->OnSignal(nullptr);
   }
   self->send_exit(handle, caf::exit_reason::user_shutdown);

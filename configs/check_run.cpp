@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <filesystem>
+#include <map>
 
 #include "configs/checks.hpp"
 #include "configs/loader.hpp"
@@ -88,14 +89,18 @@ static void CheckEnding(const std::string& key, const std::string& path,
   if (path.empty()) return;
   const std::string ending = std::filesystem::path(path).extension();
   if (ending.find_first_of("}*?]") != std::string::npos) return;  // of a pattern
-  const bool is_known =
-      ending.empty() || ending == ".json" || ending == ".jsonl" || ending == ".tar";
-  report.Expect(is_known, {key}, "expected a *.json, *.jsonl or *.tar, got " + Quoted(path));
-  if (!is_known || format == "auto") return;
-  const bool is_tar = ending == ".tar";
-  report.Expect(is_tar == (format == "webdataset"), {format_key, key},
-                "expected \"auto\" or " + Quoted(is_tar ? "webdataset" : "llava") + " for " +
-                    Quoted(path) + ", got " + Quoted(format));
+  const std::map<std::string, std::string> formats = {{"", "llava"},
+                                                      {".json", "llava"},
+                                                      {".jsonl", "llava"},
+                                                      {".tar", "webdataset"},
+                                                      {".parquet", "parquet"}};
+  const auto found = formats.find(ending);
+  report.Expect(found != formats.end(), {key},
+                "expected a *.json, *.jsonl, *.tar or *.parquet, got " + Quoted(path));
+  if (found == formats.end() || format == "auto") return;
+  report.Expect(format == found->second, {format_key, key},
+                "expected \"auto\" or " + Quoted(found->second) + " for " + Quoted(path) +
+                    ", got " + Quoted(format));
 }
 
 static void CheckData(const Config& config, Report& report) {

@@ -37,7 +37,7 @@ static Slot ImageFitSlot(const Target& target) {
 std::vector<KeySpec> RunKeys() {  // NOLINT(readability-function-size): a table
   using enum ValueType;
   using enum KeyRole;
-  const Words kRowFormats = {"auto", "llava", "webdataset"};
+  const Words kRowFormats = {"auto", "llava", "webdataset", "parquet"};
   std::vector<KeySpec> keys;
   Add(keys, {""},
       {{"schema", kInteger, Range{1, 1}, "Version of this format."},
@@ -140,7 +140,8 @@ std::vector<KeySpec> RunKeys() {  // NOLINT(readability-function-size): a table
         "\"llava\": a list of rows like {id, image, conversations}, with the image files in its "
         "folder: JSON, or *.jsonl with one row a line. \"webdataset\": a *.tar archive with the "
         "rows and "
-        "their images (docs/data.md). \"auto\": by the ending of each file."},
+        "their images. \"parquet\": a *.parquet table (docs/data.md). \"auto\": by the ending of "
+        "each file."},
        {"train", &DataConfig::train, kPath, kTuning,
         "Training samples: one file, or many as \"shards/{000..999}.tar\" or \"part-*.jsonl\". "
         "This or "

@@ -186,7 +186,13 @@ PreparedSample RowSource::Checked(bool train, std::int64_t row, std::uint64_t fi
 }
 
 bool RowSource::MayUse(const SampleTicket& ticket, const Buffer& sample) const {
-  return Checked(ticket.train, ticket.row, ticket.fields, sample).replaced.empty();
+  const PreparedSample prepared = Checked(ticket.train, ticket.row, ticket.fields, sample);
+  const auto is_whole = [](const PreparedItem& item) {
+    return item.length == 0 || !item.bytes.empty();
+  };
+  return prepared.replaced.empty() && std::ranges::all_of(prepared.items, [&](const auto& items) {
+           return std::ranges::all_of(items, is_whole);
+         });
 }
 
 std::shared_ptr<const Inputs> RowSource::Assemble(const FeedUnit& unit,

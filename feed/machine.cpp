@@ -53,6 +53,7 @@ class MachineLoop {
     SayWork(steady_clock::now());
     return *end_;
   }
+  bool IsIdle() { return preparation_.IsIdle(); }
 
  private:
   std::string Job() const { return "the job at " + ToString(options_.first); }
@@ -83,7 +84,8 @@ class MachineLoop {
   FeedHello hello_;
   WakeUp wake_up_;
   PollSet polls_;
-  std::list<Link> links_;  ///< the first is that to process 0
+  std::list<Link> links_;           ///< the first is that to process 0
+  std::vector<Address> dismissed_;  ///< processes that do not use this machine
   std::int64_t num_connections_ = 0;
   std::optional<JoinProblem> end_;
   Deadline lost_at_ = steady_clock::now();
@@ -173,7 +175,8 @@ void MachineLoop::Receive(Link& link, const FeedMessage& message) {
     const JoinFault fault = end->problem.fault;
     if (fault != JoinFault::kDone && fault != JoinFault::kEnded) options_.print(end->problem.text);
     preparation_.Drop(link.number);
-    link.channel.reset();  // until the next list
+    dismissed_.push_back(link.place);
+    link.channel.reset();
   } else {
     link.channel->Close("it sent a message that only a feed machine sends");
   }
@@ -192,6 +195,7 @@ void MachineLoop::TakePlaces(const std::vector<Address>& places) {
     link = next;
   }
   for (const Address& place : places) {
+    if (std::ranges::find(dismissed_, place) != dismissed_.end()) continue;
     auto link = std::ranges::find(links_, place, &Link::place);
     if (link == links_.end()) link = links_.insert(links_.end(), Link{.place = place});
     if (!link->channel && !link->dialer) Dial(*link, steady_clock::now());
@@ -248,7 +252,10 @@ void MachineLoop::SayWork(Deadline now) {
 }  // namespace
 
 JoinProblem RunFeedMachine(const FeedMachineOptions& options, const InputSource& source) {
-  return MachineLoop(options, source).Run();
+  auto loop = std::make_unique<MachineLoop>(options, source);
+  JoinProblem end = loop->Run();
+  if (!loop->IsIdle()) static_cast<void>(loop.release());  // a thread may be stuck at a disk
+  return end;
 }
 
 }  // namespace troupe

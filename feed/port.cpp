@@ -21,10 +21,23 @@ constexpr std::chrono::milliseconds kHelloTime{5000};
 /// Time for machines to read how the job has ended.
 constexpr std::chrono::milliseconds kFarewell{1000};
 constexpr int kMostCredits = 4096;
+constexpr std::size_t kMostVisitors = 512;
+/// Of lines about machines.
+constexpr int kMostLines = 1000;
+constexpr std::size_t kMostLetters = 500;
+constexpr std::size_t kLongestName = 64;
 
 /// The most bytes that a prepared sample may have. Tickets state about how many it has.
 std::int64_t MostBytes(const SampleTicket& ticket) {
   return 4 * ticket.bytes + static_cast<std::int64_t>(kLargestPayload);
+}
+
+bool IsName(const std::string& name) {
+  const auto is_legal = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' ||
+           c == '-' || c == '_';
+  };
+  return !name.empty() && name.size() <= kLongestName && std::ranges::all_of(name, is_legal);
 }
 
 }  // namespace
@@ -41,12 +54,13 @@ class FeedPort::Machine : public FeedMachine {
   int credits() const override { return credits_; }
   void Watch(std::function<void()> gone) override {
     const std::lock_guard lock(mutex_);
-    if (is_gone_) return gone();
-    gone_ = std::move(gone);
+    if (state_ == State::kGone) return gone();
+    if (state_ == State::kHere) gone_ = std::move(gone);
   }
   void Ask(std::int64_t microbatch, const SampleTicket& ticket,
            std::function<void(const MachineSample&)> prepared) override {
     const std::lock_guard lock(mutex_);
+    if (state_ != State::kHere) return;
     const std::int64_t number = next_++;
     orders_.push_back({number, microbatch, ticket});
     asked_[number] = {MostBytes(ticket), std::move(prepared)};
@@ -97,30 +111,37 @@ class FeedPort::Machine : public FeedMachine {
   }
   void Leave() {
     const std::lock_guard lock(mutex_);
-    is_gone_ = true;
+    if (state_ != State::kHere) return;
+    state_ = State::kGone;
     if (gone_) std::exchange(gone_, nullptr)();
     DropCalls();
   }
   void Forget() {
     const std::lock_guard lock(mutex_);
+    if (state_ == State::kHere) state_ = State::kForgotten;
     gone_ = nullptr;
     DropCalls();
+  }
+  bool forgotten() {
+    const std::lock_guard lock(mutex_);
+    return state_ == State::kForgotten;
   }
 
  private:
   struct Asked {
     std::int64_t most_bytes = 0;
-    std::function<void(const MachineSample&)> prepared;  ///< null: it is not needed any more
+    std::function<void(const MachineSample&)> prepared;
   };
 
   void ReportIfWhole() {
     if (received_ < coming_->sample.num_bytes()) return;
     const MachineSample sample = *std::exchange(coming_, std::nullopt);
-    if (const auto call = std::exchange(prepared_, nullptr)) call(sample);
+    if (const auto call = std::exchange(prepared_, nullptr)) call(sample);  // none: it is forgotten
   }
   void DropCalls() {
     prepared_ = nullptr;
-    for (auto& [number, asked] : asked_) asked.prepared = nullptr;
+    asked_.clear();
+    orders_.clear();
   }
 
   const std::string name_;
@@ -128,7 +149,8 @@ class FeedPort::Machine : public FeedMachine {
   const std::shared_ptr<WakeUp> wake_up_;
   std::mutex mutex_;  ///< of all below
   std::function<void()> gone_;
-  bool is_gone_ = false;
+  enum class State { kHere, kGone, kForgotten };
+  State state_ = State::kHere;
   std::deque<FeedOrder> orders_;         ///< not sent yet
   std::map<std::int64_t, Asked> asked_;  ///< by number
   std::int64_t next_ = 0;
@@ -163,13 +185,17 @@ void FeedPort::Tell(std::vector<Address> places) {
 void FeedPort::Listen(std::function<void(std::shared_ptr<FeedMachine>)> came) {
   const std::lock_guard lock(mutex_);
   came_ = std::move(came);
+  listens_ = true;
   for (const auto& machine : machines_) came_(machine);
+  wake_up_->Signal();
 }
 
 void FeedPort::Forget() {
   const std::lock_guard lock(mutex_);
   came_ = nullptr;
+  listens_ = false;
   for (const auto& machine : machines_) machine->Forget();
+  machines_.clear();
 }
 
 void FeedPort::End(const JoinProblem& why) {
@@ -197,9 +223,7 @@ void FeedPort::Run() {
   } catch (const std::exception& error) {
     options_.print(std::string("no more feed machines can come: ") + error.what());
   }
-  for (Visitor& visitor : visitors_) {
-    if (visitor.machine) visitor.machine->Leave();
-  }
+  for (Visitor& visitor : visitors_) Leave(visitor, "");
   visitors_.clear();
 }
 
@@ -219,8 +243,12 @@ void FeedPort::Round() {
   for (Visitor& visitor : visitors_) Serve(visitor, now);
   visitors_.remove_if([](const Visitor& visitor) { return !visitor.channel.open(); });
   for (Arrival& arrival : acceptor_.Serve(polls_, now)) {
-    if (!arrival.problem.empty()) options_.print("a feed machine was refused: " + arrival.problem);
+    if (!arrival.problem.empty()) Say("a feed machine was refused: " + arrival.problem);
     if (!arrival.connection || arrival.other.purpose != Purpose::kFeed) continue;
+    if (visitors_.size() >= kMostVisitors) {
+      Say("a feed machine was refused: there are " + std::to_string(kMostVisitors));
+      continue;
+    }
     visitors_.push_back(
         {FeedChannel(*std::move(arrival.connection), Side::kAcceptor), now + kHelloTime});
     visitors_.back().channel.KeepAlive();
@@ -238,14 +266,17 @@ void FeedPort::Serve(Visitor& visitor, Deadline now) {
   } catch (const WireError& error) {
     Dismiss(visitor, {error.what()});
   }
-  if (!channel.open()) return Leave(visitor, channel.end());
-  if (channel.stuck(now) > kFeedLostAfter) return channel.Close("nothing arrives there");
+  const bool is_forgotten = visitor.machine && visitor.machine->forgotten();
+  if (is_forgotten && listens_) channel.Close("the job has met again");
+  if (channel.stuck(now) > kFeedLostAfter) channel.Close("nothing arrives there");
   if (!visitor.machine && now >= visitor.until) channel.Close("its time is over");
+  if (!channel.open()) Leave(visitor, channel.end());
 }
 
 void FeedPort::Receive(Visitor& visitor, const FeedMessage& message) {
   if (const auto* const hello = std::get_if<FeedHello>(&message)) return Welcome(visitor, *hello);
   if (!visitor.machine) throw WireError("it sent another message before its Hello");
+  if (visitor.machine->forgotten()) return;
   if (const auto* const sample = std::get_if<FeedSample>(&message)) {
     visitor.machine->Begin(*sample);
   } else if (const auto* const piece = std::get_if<FeedBytes>(&message)) {
@@ -260,6 +291,7 @@ void FeedPort::Receive(Visitor& visitor, const FeedMessage& message) {
 
 void FeedPort::Welcome(Visitor& visitor, const FeedHello& hello) {
   if (visitor.machine) throw WireError("it sent two Hellos");
+  if (!IsName(hello.name)) throw WireError("its name has other characters than a host's");
   const std::string from = visitor.channel.peer_address().host;
   if (hello.build != options_.build) {
     return Dismiss(visitor, {"it is built from " + hello.build + ", the job from " + options_.build,
@@ -271,8 +303,8 @@ void FeedPort::Welcome(Visitor& visitor, const FeedHello& hello) {
   }
   visitor.machine = std::make_shared<Machine>(hello, wake_up_);
   if (options_.leads) {
-    options_.print("feed machine " + hello.name + " has come from " + from + " (pid " +
-                   std::to_string(hello.pid) + ")");
+    Say("feed machine " + hello.name + " has come from " + from + " (pid " +
+        std::to_string(hello.pid) + ")");
   }
   wake_up_->Signal();  // it waits for the list of places
   const std::lock_guard lock(mutex_);
@@ -296,8 +328,8 @@ void FeedPort::Dismiss(Visitor& visitor, const JoinProblem& why) {
   const bool is_end = why.fault == JoinFault::kDone || why.fault == JoinFault::kEnded;
   if (!is_end) {
     const std::string name = visitor.machine ? " " + visitor.machine->name() : "";
-    options_.print("feed machine" + name + " (" + visitor.channel.peer_address().host +
-                   ") is not used: " + why.text);
+    Say("feed machine" + name + " (" + visitor.channel.peer_address().host +
+        ") is not used: " + why.text);
   }
   visitor.channel.Send(FeedEnd{why});
   visitor.channel.Serve();
@@ -305,16 +337,24 @@ void FeedPort::Dismiss(Visitor& visitor, const JoinProblem& why) {
   Leave(visitor, "");
 }
 
+void FeedPort::Say(std::string line) {
+  if (++num_lines_ > kMostLines) return;
+  if (line.size() > kMostLetters) line.resize(kMostLetters);
+  std::ranges::replace_if(
+      line, [](unsigned char c) { return c < ' ' || c == 127; }, '?');
+  options_.print(line);
+  if (num_lines_ == kMostLines) options_.print("no more lines about feed machines");
+}
+
 void FeedPort::Leave(Visitor& visitor, const std::string& why) {
   if (!visitor.machine) return;
-  {
-    const std::lock_guard lock(mutex_);
-    std::erase(machines_, visitor.machine);
+  const auto machine = std::exchange(visitor.machine, nullptr);
+  if (!why.empty() && options_.leads && !machine->forgotten()) {
+    Say("feed machine " + machine->name() + " has gone: " + why);
   }
-  if (!why.empty() && options_.leads) {
-    options_.print("feed machine " + visitor.machine->name() + " has gone: " + why);
-  }
-  std::exchange(visitor.machine, nullptr)->Leave();
+  const std::lock_guard lock(mutex_);  // Forget may end the actors that it calls
+  std::erase(machines_, machine);
+  machine->Leave();
 }
 
 }  // namespace troupe

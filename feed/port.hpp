@@ -1,5 +1,5 @@
-// Where feed machines connect to a process of a job. It stays open while the process lives, also when the
-// job meets again after a loss.
+// Where feed machines connect to a process of a job. It stays open while the process lives: when the job
+// meets again after a loss, they find the same address.
 #pragma once
 
 #include <atomic>
@@ -52,8 +52,8 @@ class FeedPort : public FeedMachines {
     FeedChannel channel;
     Deadline until;                              ///< for its Hello
     std::shared_ptr<Machine> machine = nullptr;  ///< once it fits
-    bool over = false;  ///< nothing more is read; it closes when all is sent
-    int told = 0;       ///< the list of places that it knows
+    bool over = false;                           ///< it has got its last message
+    int told = 0;                                ///< the list of places that it knows
   };
 
   void Run();
@@ -65,12 +65,15 @@ class FeedPort : public FeedMachines {
   void Forward(Visitor& visitor);
   void Dismiss(Visitor& visitor, const JoinProblem& why);
   void Leave(Visitor& visitor, const std::string& why);
+  /// Prints a line, which may have words of a machine.
+  void Say(std::string line);
 
   const FeedPortOptions options_;
   Acceptor acceptor_;
   const Address address_;
   const std::shared_ptr<WakeUp> wake_up_ = std::make_shared<WakeUp>();
   std::list<Visitor> visitors_;
+  int num_lines_ = 0;  ///< so far
   PollSet polls_;
   std::mutex mutex_;
   std::vector<Address> places_;                             ///< under mutex_
@@ -78,6 +81,7 @@ class FeedPort : public FeedMachines {
   std::vector<std::shared_ptr<Machine>> machines_;          ///< likewise: those that are there
   std::function<void(std::shared_ptr<FeedMachine>)> came_;  ///< likewise
   std::optional<JoinProblem> end_;                          ///< likewise
+  std::atomic<bool> listens_{false};
   std::atomic<bool> closing_{false};
   std::thread thread_;  ///< last: it uses all of the above
 };

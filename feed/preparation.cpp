@@ -40,15 +40,23 @@ std::deque<Preparation::Outcome> Preparation::TakeOutcomes() {
   return std::exchange(outcomes_, {});
 }
 
+bool Preparation::IsIdle() {
+  const std::lock_guard lock(mutex_);
+  tasks_.clear();
+  return num_busy_ == 0;
+}
+
 void Preparation::Run() {
   std::unique_lock lock(mutex_);
   for (;;) {
     more_.wait(lock, [this] { return ends_ || !tasks_.empty(); });
     if (ends_) return;
     const Task task = tasks_.extract(tasks_.begin()).mapped();
+    ++num_busy_;
     lock.unlock();
     Outcome outcome = Do(task);
     lock.lock();
+    --num_busy_;
     outcomes_.push_back(std::move(outcome));
     wake_up_.Signal();
   }

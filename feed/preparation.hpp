@@ -41,6 +41,8 @@ class Preparation {
   /// Drops what that link has asked for, but not what is being prepared.
   void Drop(std::int64_t link);
   std::deque<Outcome> TakeOutcomes();
+  /// Drops all that has not begun. Returns whether nothing is being prepared.
+  bool IsIdle();
 
  private:
   struct Task {
@@ -59,6 +61,7 @@ class Preparation {
   std::map<std::pair<std::int64_t, std::int64_t>, Task> tasks_;  ///< by microbatch and arrival
   std::int64_t num_tasks_ = 0;                                   ///< so far
   std::deque<Outcome> outcomes_;
+  int num_busy_ = 0;  ///< threads
   bool ends_ = false;
   std::vector<std::thread> threads_;
 };

@@ -19,7 +19,7 @@ struct MachineSample {
 };
 
 /// A connected machine. Thread-safe. What it is given to call is called on another thread, which must not
-/// wait, and not after FeedMachines::Forget.
+/// wait, and not after FeedMachines::Forget: from then on it does nothing.
 class FeedMachine {
  public:
   virtual ~FeedMachine() = default;
@@ -31,7 +31,7 @@ class FeedMachine {
   /// Asks for a sample, of which `prepared` is called. Machines prepare the earliest microbatches first.
   virtual void Ask(std::int64_t microbatch, const SampleTicket& ticket,
                    std::function<void(const MachineSample&)> prepared) = 0;
-  /// Ends its connection and tells it why. It will not come again.
+  /// Ends its connection and tells it why.
   virtual void Dismiss(const std::string& why) = 0;
 };
 
@@ -41,7 +41,8 @@ class FeedMachines {
   virtual ~FeedMachines() = default;
   /// Calls `came` for each machine that is there, and for those that come later, on another thread.
   virtual void Listen(std::function<void(std::shared_ptr<FeedMachine>)> came) = 0;
-  /// Ends Listen. Samples that machines have been asked for are dropped when they come.
+  /// Ends Listen. The machines that are there drop what they were asked for and come again at the next
+  /// Listen.
   virtual void Forget() = 0;
 };
 

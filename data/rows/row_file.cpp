@@ -11,9 +11,9 @@ std::uint32_t SumOf(const std::vector<std::uint8_t>& bytes) {
   return static_cast<std::uint32_t>(crc32_z(0, bytes.data(), bytes.size()));
 }
 
-std::shared_ptr<const ByteSource> Opened(const RowOrigin& origin) {
+std::shared_ptr<const RowStore> Opened(const RowOrigin& origin) {
   try {
-    return OpenFile(origin.file);
+    return FormatOfFile(origin.file).Open(origin.file);
   } catch (const std::runtime_error& error) {
     throw FaultError(origin.file, {FaultKind::kFile, 0, "", error.what()});
   }
@@ -25,7 +25,7 @@ RowFile::RowFile(RowOrigin origin, std::shared_ptr<const RowIndex> index)
     : origin_(std::move(origin)),
       format_(FormatOfFile(origin_.file)),
       index_(std::move(index)),
-      bytes_(Opened(origin_)) {}
+      reader_(Opened(origin_)) {}
 
 SharedBytes RowFile::BytesOf(const LlavaRow& row, const RowSpan& span) const {
   if (span.size > kMaxRowBytes) {
@@ -34,9 +34,7 @@ SharedBytes RowFile::BytesOf(const LlavaRow& row, const RowSpan& span) const {
                                                     std::to_string(span.size) + " bytes"));
   }
   try {
-    std::vector<std::uint8_t> bytes(static_cast<std::size_t>(span.size));
-    bytes_->Read(static_cast<std::uint64_t>(span.offset), bytes.data(), bytes.size());
-    return std::make_shared<const std::vector<std::uint8_t>>(std::move(bytes));
+    return std::make_shared<const std::vector<std::uint8_t>>(reader_->Read(span));
   } catch (const std::runtime_error& error) {
     throw FaultError(origin_.file, row.Fault(FaultKind::kRow, error.what()));
   }

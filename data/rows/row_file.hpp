@@ -8,7 +8,6 @@
 
 #include "data/rows/row_format.hpp"
 #include "data/rows/row_index.hpp"
-#include "files/byte_source.hpp"
 
 namespace troupe {
 
@@ -36,7 +35,7 @@ class RowFile {
   RowOrigin origin_;
   const RowFormat& format_;
   std::shared_ptr<const RowIndex> index_;
-  std::shared_ptr<const ByteSource> bytes_;
+  std::shared_ptr<const RowStore> reader_;
 };
 
 }  // namespace troupe

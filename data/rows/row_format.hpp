@@ -1,8 +1,9 @@
-// The formats of files that hold rows: a JSON list, JSON lines, and WebDataset's tar archives.
+// The formats of files that hold rows: a JSON list, JSON lines, WebDataset's tar archives, and Parquet.
 #pragma once
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -20,6 +21,14 @@ struct RowSpan {
 /// A larger row is a fault.
 inline constexpr std::int64_t kMaxRowBytes = std::int64_t{1} << 30;
 
+/// An open file. Thread-safe.
+class RowStore {
+ public:
+  virtual ~RowStore() = default;
+  /// Returns the bytes of a row, for RowFormat::Read. Throws std::runtime_error with only the reason.
+  virtual std::vector<std::uint8_t> Read(const RowSpan& span) const = 0;
+};
+
 /// Thread-safe.
 class RowFormat {
  public:
@@ -28,6 +37,8 @@ class RowFormat {
   /// std::runtime_error, the reason as one line, where the rows that follow cannot be found.
   virtual void Scan(const std::string& path,
                     const std::function<void(const RowSpan&)>& found) const = 0;
+  /// Opens a file to read its rows. Throws std::runtime_error, one line.
+  virtual std::unique_ptr<const RowStore> Open(const std::string& path) const;
   /// Fills `row` from its bytes: `row.id` even if the rest cannot be read. Throws
   /// std::runtime_error with only the reason.
   virtual void Read(const SharedBytes& bytes, const RowOrigin& origin,
@@ -36,11 +47,14 @@ class RowFormat {
   virtual bool holds_items() const { return false; }
 };
 
-/// Returns the format of a file: lines for *.jsonl, a tar archive for *.tar, else a list.
+/// Returns the format of a file: lines for *.jsonl, a tar archive for *.tar, Parquet for *.parquet,
+/// else a list.
 const RowFormat& FormatOfFile(const std::string& path);
 
 const RowFormat& JsonList();
 const RowFormat& JsonLines();
 const RowFormat& TarShard();
+/// Without Arrow, its Scan refuses every file.
+const RowFormat& ParquetTable();
 
 }  // namespace troupe

@@ -282,11 +282,4 @@ const RowFormat& TarShard() {
   return format;
 }
 
-const RowFormat& FormatOfFile(const std::string& path) {
-  const std::string ending = std::filesystem::path(path).extension();
-  if (ending == ".jsonl") return JsonLines();
-  if (ending == ".tar") return TarShard();
-  return JsonList();
-}
-
 }  // namespace troupe

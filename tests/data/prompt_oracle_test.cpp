@@ -8,6 +8,7 @@
 
 #include "data/rows/llava_row.hpp"
 #include "data/sample.hpp"
+#include "modules/stage_program.hpp"
 #include "tests/data/scratch_folder.hpp"
 
 namespace troupe {

@@ -202,22 +202,71 @@ TEST_CASE("the process can dismiss a machine", "[feed]") {
   taker.Ask(0, {});
 }
 
-TEST_CASE("samples that were asked for before Forget are dropped", "[feed]") {
+TEST_CASE("when the job meets again, machines drop what they were asked for and come again",
+          "[feed]") {
   Lines lines;
   FeedPort port(LoopbackListener(), PortOptions(lines));
   Taker before;
   before.ListenAt(port);
-  auto machine = StartMachine(MachineOptions(port.address(), "f0", lines));
+  auto options = MachineOptions(port.address(), "f0", lines);
+  options.threads = 1;
+  auto machine = StartMachine(options);
   before.Use(0);
-  before.Ask(0, {.row = 1, .bytes = 10'000'000});
+  for (std::int64_t row = 0; row < 4; ++row) before.Ask(0, {.row = row, .bytes = 20'000'000});
   port.Forget();
+  before.Ask(0, {.row = 5, .bytes = 1});  // its link may not have heard of it yet
+  before.Use(0);
   Taker taker;
   taker.ListenAt(port);
   taker.Use(0);
   taker.Ask(0, {.row = 2, .bytes = 5});
-  CHECK(taker.AwaitSamples(1).size() == 1);
+  CHECK(taker.AwaitSamples(1)[0].ticket.row == 2);
+  before.AwaitGone(0);
+  CHECK(before.AwaitSamples(0).empty());
+  port.Forget();  // as at the end of a job: it can still be told
   port.End(DoneProblem());
-  machine.get();
+  CHECK(machine.get() == DoneProblem());
+}
+
+TEST_CASE("a machine that vanishes is gone, whatever it was asked for", "[feed]") {
+  Lines lines;
+  FeedPort port(LoopbackListener(), PortOptions(lines));
+  Taker taker;
+  taker.ListenAt(port);
+  {
+    FeedChannel channel = Connect(port.address());
+    channel.Send(FeedHello{"f0", "build 1", "data.seed = 1\n", 7, 2});
+    CHECK(std::holds_alternative<FeedPlaces>(*NextOf(channel)));
+    taker.Use(0);
+    taker.Ask(0, {.bytes = 100});
+    std::get<FeedOrder>(*NextOf(channel));
+    channel.Send(FeedSample{.number = 0, .size = 100});
+    channel.Send(FeedBytes{std::vector<std::byte>(99)});
+    channel.Serve();
+  }
+  taker.AwaitGone(1);
+  CHECK(taker.AwaitSamples(0).empty());
+  CHECK_THAT(lines.all(), Contains("feed machine f0 has gone: it closed the connection"));
+}
+
+TEST_CASE("words of a machine cannot forge lines of the job", "[feed]") {
+  Lines lines;
+  FeedPort port(LoopbackListener(), PortOptions(lines));
+  FeedChannel channel = Connect(port.address());
+  std::string expected;
+  SECTION("name") {
+    channel.Send(FeedHello{"f0\ntroupe: all is well", "build 1", "data.seed = 1\n", 7, 2});
+    expected = "its name has other characters than a host's";
+  }
+  SECTION("build") {
+    channel.Send(FeedHello{"f0", "\ntroupe: \x1b[31mall is well" + std::string(5000, 'x'),
+                           "data.seed = 1\n", 7, 2});
+    expected = "it is built from ?troupe: ?[31mall";
+  }
+  CHECK(std::holds_alternative<FeedEnd>(*NextOf(channel)));
+  CHECK_THAT(lines.all(), Contains(expected));
+  CHECK(std::ranges::count(lines.all(), '\n') == 1);
+  CHECK(lines.all().size() < 600);
 }
 
 TEST_CASE("a machine that does not keep to the protocol is dismissed", "[feed]") {

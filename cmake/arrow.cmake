@@ -1,0 +1,20 @@
+# Parquet is read with Arrow's C++ library, which Debian 12 does not have. Its folder has include/ and libarrow.so*,
+# as that of the Python package pyarrow; or an installation with lib/.
+set(TROUPE_ARROW "" CACHE PATH "Folder of Arrow's C++ library, to read Parquet; empty: files are refused")
+if(TROUPE_ARROW)
+  set(TROUPE_HAS_ARROW ON)
+  foreach(name arrow parquet)
+    file(GLOB found ${TROUPE_ARROW}/lib${name}.so* ${TROUPE_ARROW}/lib/lib${name}.so*)
+    if(NOT found)
+      message(FATAL_ERROR "TROUPE_ARROW: no lib${name}.so in ${TROUPE_ARROW}")
+    endif()
+    list(GET found 0 library)
+    target_link_libraries(troupe_data_rows PRIVATE ${library})
+    message(STATUS "Parquet: ${library}")
+  endforeach()
+  target_include_directories(troupe_data_rows SYSTEM PRIVATE ${TROUPE_ARROW}/include)
+  set_source_files_properties(data/rows/parquet_rows.cpp PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON
+                              COMPILE_DEFINITIONS TROUPE_HAS_ARROW=1)
+else()
+  message(STATUS "Parquet: not read (TROUPE_ARROW)")
+endif()
