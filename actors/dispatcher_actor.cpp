@@ -133,6 +133,7 @@ class Outcome {
       sample->given.erase(worker_);
       if (prepared.may_use) {
         KeepSample(worker.where, prepared, *sample, order());
+        KeepLate(*sample);
         End(*sample);
       } else {
         sample->decides_here = true;
@@ -167,6 +168,15 @@ class Outcome {
     if (found == state().orders.end()) return nullptr;
     Wanted& sample = found->second.samples[ticket_];
     return sample.is_done ? nullptr : &sample;
+  }
+  /// A machine that has the sample still was too late: the unit has waited for it.
+  void KeepLate(const Wanted& sample) const {
+    for (const auto& [number, since_ns] : sample.given) {
+      const auto other = state().workers.find(number);
+      if (other == state().workers.end() || !other->second.is_machine) continue;
+      order().ns[{sample.ticket.source, DataPhase::kTransfer, other->second.where}] +=
+          NowNs() - since_ns;
+    }
   }
   void End(Wanted& sample) const {
     sample.is_done = true;

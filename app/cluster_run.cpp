@@ -189,7 +189,7 @@ int RunAlone(const RunSpec& run, Interrupt& interrupt) {
         }
         if (setup.after_failure) end.advice = setup.after_failure(kind);
       }
-      if (feed) feed->End(end.failure);
+      if (feed) feed->End(end.failure, interrupt.signal() != 0);
       const int exit_code = ExitCodeOf(work.Finish(end), interrupt);
       // Threads of the failed job may still write, and exit() would take their libraries away.
       if (!end.failure.empty()) QuickExit(exit_code);

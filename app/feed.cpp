@@ -4,6 +4,7 @@
 #include <chrono>
 #include <iostream>
 #include <sys/types.h>
+#include <thread>
 #include <unistd.h>
 
 #include "app/cause.hpp"
@@ -33,11 +34,33 @@ std::string FactsOf(const Config& config, const RowSource& rows) {
     return key.starts_with("data.") && spec.role != KeyRole::kExecution && !HoldsPath(spec);
   };
   return KeyLines(config, decides) + rows.FormatText() +
-         "the digest of the rows = " + rows.RowsDigest() + "\n";
+         "data.train (rows) = " + rows.rows(true).facts_digest() +
+         "\ndata.held_out (rows) = " + rows.rows(false).facts_digest() + "\n";
 }
 
+/// Throws JoinError if the name does not resolve.
 std::unique_ptr<TlsContext> TlsOfFeed(const Config& config, const Address& at) {
-  return TlsOf(config.cluster, at, Milliseconds(config.cluster.join_timeout_s));
+  return TlsOf(config.cluster, at, std::chrono::milliseconds(0));
+}
+
+/// The same on a machine: its name may appear later than the job's host.
+std::unique_ptr<TlsContext> AwaitTls(const Config& config, const Address& at,
+                                     const std::optional<std::int64_t>& wait_s) {
+  constexpr std::chrono::milliseconds kAgain{500};
+  constexpr int kTimesPerLine = 20;
+  const auto begin = std::chrono::steady_clock::now();
+  for (int times = 0;; ++times) {
+    try {
+      return TlsOfFeed(config, at);
+    } catch (const JoinError& e) {
+      const bool is_over =
+          wait_s && std::chrono::steady_clock::now() - begin > std::chrono::seconds(*wait_s);
+      if (is_over) throw;
+      if (times % kTimesPerLine == 0)
+        Say("waiting for the job at " + ToString(at) + " (" + e.what() + ")");
+    }
+    std::this_thread::sleep_for(kAgain);
+  }
 }
 
 TlsUse UseOf(const TlsContext* context) {
@@ -64,7 +87,9 @@ std::string NameOf(const std::string& node) {
 
 Address AddressOf(const std::string& source, const std::string& text) {
   try {
-    return ParseAddress(text);
+    const Address address = ParseAddress(text);
+    if (address.port == 0) throw std::invalid_argument("expected a port from 1 to 65535, got 0");
+    return address;
   } catch (const std::invalid_argument& e) {
     throw LaunchError(source + ": " + e.what());
   }
@@ -89,8 +114,9 @@ int ExitCodeOf(const JoinProblem& end) {
     std::cout << end.text << '\n' << std::flush;
     return kExitDone;
   }
-  PrintCause(end.text);
-  return end.fault == JoinFault::kEnded ? kExitFailed : kExitNotMet;
+  const bool has_failed = end.fault == JoinFault::kEnded;
+  PrintCause((has_failed ? "the job failed: " : "") + end.text);
+  return has_failed ? kExitFailed : kExitNotMet;
 }
 
 }  // namespace
@@ -101,12 +127,14 @@ FeedEntrance::FeedEntrance(const Config& config, const RowSource& rows, const Ru
                            const std::string& host) {
   const Address at = AddressOf("data.feed_address", config.data.feed_address);
   const bool leads = host.empty();
-  tls_ = TlsOfFeed(config, at);
   try {
+    tls_ = TlsOfFeed(config, at);
     port_ = std::make_unique<FeedPort>(Socket::Listen(leads ? at : Address{host, 0}),
                                        FeedPortOptions{run_key.Feed(), leads, UseOf(tls_.get()),
                                                        VersionText(), FactsOf(config, rows), Say});
-  } catch (const SocketError& e) {
+  } catch (const LaunchError&) {
+    throw;
+  } catch (const std::runtime_error& e) {
     throw LaunchError(std::string("data.feed_address: ") + e.what());
   }
 }
@@ -119,8 +147,10 @@ std::unique_ptr<FeedEntrance> OpenFeed(const RunSpec& run, const Work& work,
   return std::make_unique<FeedEntrance>(run.config(), *work.rows(), key(), host);
 }
 
-void FeedEntrance::End(const Failure& failure) {
-  port_->End(failure.empty() ? DoneProblem() : JoinProblem{failure.text, JoinFault::kEnded});
+void FeedEntrance::End(const Failure& failure, bool interrupted) {
+  if (!failure.empty()) return port_->End({failure.text, JoinFault::kEnded});
+  port_->End(interrupted ? JoinProblem{"the job was interrupted", JoinFault::kDone}
+                         : DoneProblem());
 }
 
 int RunFeed(const FeedArguments& arguments) {
@@ -136,7 +166,6 @@ int RunFeed(const FeedArguments& arguments) {
   const RunKey key = ReadFeedKey(arguments.key_file);
   const auto rows = std::dynamic_pointer_cast<RowSource>(OpenInputs(config));
   if (!rows) throw LaunchError(arguments.config.path + ": its modules read no data");
-  const auto tls = TlsOfFeed(config, at);
   FeedMachineOptions options{key, at};
   options.hello.name = arguments.node ? NameOf(*arguments.node) : HostName();
   options.hello.build = VersionText();
@@ -144,10 +173,17 @@ int RunFeed(const FeedArguments& arguments) {
   options.hello.pid = getpid();
   options.threads = arguments.threads > 0 ? arguments.threads : UsableCores();
   if (arguments.wait_s) options.patience = std::chrono::seconds(*arguments.wait_s);
-  options.tls = UseOf(tls.get());
   options.print = Say;
   Say("feed machine " + options.hello.name + ": " + Counted(options.threads, "thread") +
       ", for the job at " + ToString(at));
+  std::unique_ptr<TlsContext> tls;
+  try {
+    tls = AwaitTls(config, at, arguments.wait_s);
+  } catch (const JoinError& e) {
+    PrintCause(e.what());
+    return kExitNotMet;
+  }
+  options.tls = UseOf(tls.get());
   QuickExit(ExitCodeOf(RunFeedMachine(options, *rows)));  // a thread may still use these
 }
 

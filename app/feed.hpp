@@ -26,8 +26,8 @@ class FeedEntrance {
   /// LaunchError if it cannot listen, and as TlsOf.
   FeedEntrance(const Config& config, const RowSource& rows, const RunKey& run_key,
                const std::string& host);
-  /// Tells machines that the job has ended, and how.
-  void End(const Failure& failure);
+  /// Tells machines that the job has ended, and how: empty for a job that is done.
+  void End(const Failure& failure, bool interrupted = false);
   FeedPort& port() { return *port_; }
 
  private:

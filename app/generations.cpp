@@ -446,7 +446,7 @@ JobEnd Generations::RunOne(Joined joined) {
 }
 
 int Generations::Finish(const JobEnd& end) {
-  if (feed_ && IsFirst()) feed_->End(end.failure);
+  if (feed_ && IsFirst()) feed_->End(end.failure, interrupt_.signal() != 0);
   const int exit_code = IsFirst()             ? work_.Finish(end)
                         : end.failure.empty() ? static_cast<int>(kExitDone)
                                               : ReportFailure(end);

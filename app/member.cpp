@@ -138,7 +138,7 @@ std::unique_ptr<TlsContext> TlsOf(const ClusterConfig& cluster, const Address& s
   if (!TlsIsOn(cluster.tls, open ? ResolvedHost(seed, deadline) : seed.host)) return nullptr;
   if (cluster.tls_ca.empty()) {
     throw LaunchError("connections to " + ToString(seed) +
-                      " must be encrypted (cluster.tls = \"auto\" requires it if the join address "
+                      " must be encrypted (cluster.tls = \"auto\" requires it if the address "
                       "is neither loopback nor private): set cluster.tls_ca, tls_certificate and "
                       "tls_key, or cluster.tls = \"off: the network is trusted\"");
   }

@@ -45,7 +45,7 @@ struct JobSetup {
   /// checkpoint, with them. May be empty: it does not.
   std::function<bool(int spares)> grows_with;
   std::vector<PlantedFault> faults;  ///< of tests
-  FeedPort* feed = nullptr;  ///< where feed machines come; outlives the job; null: nowhere
+  FeedPort* feed = nullptr;          ///< where feed machines come; outlives the job; null: nowhere
   /// Returns lines to print before the cause of a failure. Set in process 0, and in processes that
   /// print them if process 0 is lost. May wait for a disk. May be empty.
   std::function<std::string(FailureKind kind)> after_failure;

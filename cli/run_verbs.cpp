@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "app/cluster_run.hpp"
+#include "app/member.hpp"
 #include "app/run_directory.hpp"
 #include "cli/commands.hpp"
 #include "cluster/run_key.hpp"
@@ -50,6 +51,12 @@ void AddResumeArguments(CLI::App& app, ClusterArguments& arguments) {
       ->type_name("NAME,...")
       ->delimiter(',')
       ->allow_extra_args(false);
+}
+
+RunKey ReadRunKey(const std::string& path) {
+  MemberArguments arguments;
+  arguments.key_file = path;
+  return ReadKey(arguments);
 }
 
 /// Adds --plant-fault, which is for tests and hidden from help.
@@ -164,7 +171,7 @@ void AddKey(CLI::App& app, Command& command) {
       "each other. Every node needs a copy. With --feed-of a feed key: feed machines of jobs with "
       "that\n"
       "run key need it, and it admits to nothing else.\n"
-      "Exit code: 0 made, 1 it could not be written.");
+      "Exit code: 0 made, 1 it could not be written, 2 the run key cannot be read.");
   auto path = std::make_shared<std::string>();
   verb->add_option("FILE", *path, "must not exist yet")->required();
   auto run_key = std::make_shared<std::string>();
@@ -175,7 +182,7 @@ void AddKey(CLI::App& app, Command& command) {
       RunKey::Generate().WriteFile(*path);
       std::cout << *path << ": a new run key\n";
     } else {
-      RunKey::ReadFile(*run_key).WriteFeedFile(*path);
+      ReadRunKey(*run_key).WriteFeedFile(*path);
       std::cout << *path << ": the feed key of " << *run_key << '\n';
     }
     return static_cast<int>(kExitDone);

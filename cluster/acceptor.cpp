@@ -18,26 +18,27 @@ constexpr int kBatch = 256;
 std::optional<std::string> RefusalLog::Note(const std::string& address) {
   last_ = address;
   if (++count_ > 1) return std::nullopt;
-  return "refused a connection from " + address +
-         ": it could not prove the run key (further ones are only counted)";
+  return "refused a connection from " + address + ": it could not prove " + key_ +
+         " (further ones are only counted)";
 }
 
 std::optional<std::string> RefusalLog::Total() {
   if (count_ <= num_reported_) return std::nullopt;
   num_reported_ = count_;
-  return "refused " + std::to_string(count_) +
-         " connections that could not prove the run key, the last from " + last_;
+  return "refused " + std::to_string(count_) + " connections that could not prove " + key_ +
+         ", the last from " + last_;
 }
 
 Acceptor::Acceptor(Socket listener, const RunKey& join_key, ProcessId self,
                    std::function<void(const std::string& line)> print, TlsUse tls,
-                   PlaceLimits limits)
+                   PlaceLimits limits, const std::string& key_name)
     : listener_(std::move(listener)),
       join_key_(join_key),
       self_(self),
       print_(std::move(print)),
       tls_(std::move(tls)),
-      limits_(limits) {}
+      limits_(limits),
+      log_(key_name) {}
 
 void Acceptor::AddTo(PollSet& polls, Deadline now) const {
   for (const Pending& pending : pending_) {

@@ -13,6 +13,7 @@
 #include <list>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "cluster/handshake.hpp"
@@ -34,6 +35,8 @@ struct Arrival {
 /// Counts connections that could not prove the run key. Reports the first one and the total.
 class RefusalLog {
  public:
+  /// `key`: its name in the lines.
+  explicit RefusalLog(std::string key = "the run key") : key_(std::move(key)) {}
   /// Counts one connection. Returns the line to print now, if any.
   std::optional<std::string> Note(const std::string& address);
   /// "refused 300 connections that could not prove the run key, the last from 10.0.0.9". Nothing if
@@ -42,6 +45,7 @@ class RefusalLog {
   std::uint64_t count() const { return count_; }
 
  private:
+  std::string key_;
   std::uint64_t count_ = 0;
   std::uint64_t num_reported_ = 1;  ///< of count_; Note reports the first
   std::string last_;                ///< address
@@ -53,7 +57,7 @@ class Acceptor {
  public:
   Acceptor(Socket listener, const RunKey& join_key, ProcessId self,
            std::function<void(const std::string& line)> print, TlsUse tls = {},
-           PlaceLimits limits = {});
+           PlaceLimits limits = {}, const std::string& key_name = "the run key");
 
   /// From now on also accepts connections of this run.
   void set_run(std::uint64_t run) { run_ = run; }

@@ -355,9 +355,9 @@ struct DataConfig {
   std::int64_t prefetch_mib = 1024;  ///< most memory of a process for prepared samples
   /// Where process 0 lets feed machines connect, "HOST:PORT"; empty: nowhere.
   std::string feed_address;
-  std::string held_out;              ///< empty: no evaluation
-  std::string tokenizer = "bytes";   ///< or "sentencepiece:FILE" or "hf:DIR"
-  std::string prompt = "auto";       ///< a word of data/prompt_table.hpp; "auto": by the tokenizer
+  std::string held_out;             ///< empty: no evaluation
+  std::string tokenizer = "bytes";  ///< or "sentencepiece:FILE" or "hf:DIR"
+  std::string prompt = "auto";      ///< a word of data/prompt_table.hpp; "auto": by the tokenizer
   OnError on_error = OnError::kStop;
   std::int64_t skip_limit = 100;  ///< maximum number of rows and files left out or replaced
   GroupBy group_by = GroupBy::kNone;

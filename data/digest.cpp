@@ -47,7 +47,7 @@ static std::string TokenizerText(const std::string& tokenizer) {
 
 std::string FormatLines(const Config& config, std::int64_t context) {
   std::string text = "data.prompt = " + config.data.prompt +
-                     "\nthe context = " + std::to_string(context) +
+                     "\nthe context of the language models = " + std::to_string(context) +
                      "\ndata.tokenizer (contents) = " + TokenizerText(config.data.tokenizer) + "\n";
   for (const ResolvedTable& table : ResolvedTables(config)) {
     const bool is_input = table.spec->path == "modules.*.input";

@@ -246,7 +246,7 @@ void MachineLoop::SayWork(Deadline now) {
   if (num_samples_ == num_reported_) return;
   const auto done = static_cast<double>(num_samples_ - std::exchange(num_reported_, num_samples_));
   options_.print(Counted(num_samples_, "sample") + " prepared, " + Fixed(done / seconds, 1) +
-                 "/s, " + Fixed(mib_, 0) + " MiB in all");
+                 "/s, " + Fixed(mib_, mib_ < 10 ? 1 : 0) + " MiB in all");
 }
 
 }  // namespace

@@ -163,7 +163,7 @@ class FeedPort::Machine : public FeedMachine {
 FeedPort::FeedPort(Socket listener, FeedPortOptions options)
     : options_(std::move(options)),
       acceptor_(std::move(listener), FeedJoinKey(options_.key), kFeedTaker, options_.print,
-                options_.tls),
+                options_.tls, {}, "the key of feed machines"),
       address_(acceptor_.address()) {
   const SignalsBlocked blocked;
   thread_ = std::thread([this] { Run(); });
@@ -292,6 +292,7 @@ void FeedPort::Receive(Visitor& visitor, const FeedMessage& message) {
 void FeedPort::Welcome(Visitor& visitor, const FeedHello& hello) {
   if (visitor.machine) throw WireError("it sent two Hellos");
   if (!IsName(hello.name)) throw WireError("its name has other characters than a host's");
+  visitor.name = hello.name;
   const std::string from = visitor.channel.peer_address().host;
   if (hello.build != options_.build) {
     return Dismiss(visitor, {"it is built from " + hello.build + ", the job from " + options_.build,
@@ -327,7 +328,7 @@ void FeedPort::Dismiss(Visitor& visitor, const JoinProblem& why) {
   if (std::exchange(visitor.over, true)) return;
   const bool is_end = why.fault == JoinFault::kDone || why.fault == JoinFault::kEnded;
   if (!is_end) {
-    const std::string name = visitor.machine ? " " + visitor.machine->name() : "";
+    const std::string name = visitor.name.empty() ? "" : " " + visitor.name;
     Say("feed machine" + name + " (" + visitor.channel.peer_address().host +
         ") is not used: " + why.text);
   }

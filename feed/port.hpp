@@ -51,6 +51,7 @@ class FeedPort : public FeedMachines {
   struct Visitor {
     FeedChannel channel;
     Deadline until;                              ///< for its Hello
+    std::string name = {};                       ///< once it has said it
     std::shared_ptr<Machine> machine = nullptr;  ///< once it fits
     bool over = false;                           ///< it has got its last message
     int told = 0;                                ///< the list of places that it knows

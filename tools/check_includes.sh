@@ -5,7 +5,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-order=(files layout kinds models configs schedule trace plan gpu transport cluster modules messages actors data answers checkpoint app cli)
+order=(files layout kinds models configs schedule trace plan gpu transport cluster modules feed messages actors data answers checkpoint app cli)
 declare -A place
 for i in "${!order[@]}"; do place[${order[$i]}]=$i; done
 
@@ -42,6 +42,6 @@ done < <(grep -rnE '^#include *[<"]nccl' "${order[@]}" --include='*.hpp' --inclu
          grep -v '^transport/nccl/' || true)
 while IFS=: read -r file line _; do
   complain "$file:$line: CAF in a layer that must not know it"
-done < <(grep -rnE '^#include *[<"]caf/' layout kinds models configs schedule trace plan transport cluster modules data answers checkpoint \
+done < <(grep -rnE '^#include *[<"]caf/' layout kinds models configs schedule trace plan transport cluster modules feed data answers checkpoint \
          --include='*.hpp' --include='*.cpp' || true)
 exit $bad

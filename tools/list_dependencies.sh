@@ -21,7 +21,8 @@ Everything comes from Debian 12's packages (`tools/install_packages.sh`); nothin
 `tools/list_dependencies.sh` writes this page, a test compares it. Licences are those that Debian records for a
 package's main part. Troupe's own licence is [Apache-2.0](../LICENSE). The reasons are in
 [0004](decisions/0004-dependencies.md), [0010](decisions/0010-new-libraries.md),
-[0015](decisions/0015-sqlite.md), [0041](decisions/0041-tokenizers-of-folders.md) and [0073](decisions/0073-rows-by-index.md).
+[0015](decisions/0015-sqlite.md), [0041](decisions/0041-tokenizers-of-folders.md), [0073](decisions/0073-rows-by-index.md)
+and [0077](decisions/0077-parquet.md).
 
 | package | version | licence | for |
 |---|---|---|---|
@@ -37,7 +38,8 @@ HEAD
   cat <<'TAIL'
 
 Optional: CUDA and NCCL (NVIDIA's licences; loaded where `backend = "cuda"` is built), PyTorch in place of Debian's
-libtorch (`-DTROUPE_TORCH=DIR`, BSD-3-Clause), clang with libFuzzer for `tests/fuzz` (Apache-2.0 with LLVM exception).
+libtorch (`-DTROUPE_TORCH=DIR`, BSD-3-Clause), Arrow for Parquet files (`-DTROUPE_ARROW=DIR`, Apache-2.0), clang with libFuzzer
+for `tests/fuzz` (Apache-2.0 with LLVM exception).
 TAIL
 }
 

@@ -11,6 +11,7 @@
 #include <cstring>
 #include <filesystem>
 #include <list>
+#include <map>
 #include <mutex>
 #include <nlohmann/json.hpp>
 #include <parquet/arrow/reader.h>
@@ -271,29 +272,32 @@ class ParquetReader final : public RowStore {
     if (auto group = TheGroups().Find(key)) return group;
     const std::lock_guard lock(mutex_);
     if (auto group = TheGroups().Find(key)) return group;
-    const auto in_group = [number](const std::string& what) {
-      return std::runtime_error("row group " + std::to_string(number) + ": " + what);
-    };
-    if (sizes_[std::size_t(number)] > kMostGroupBytes) {
-      throw in_group("expected at most 512 MiB, got " +
-                     std::to_string(sizes_[std::size_t(number)]) +
-                     " bytes: write the file with smaller row groups");
+    if (const auto failed = failed_.find(number); failed != failed_.end()) {
+      throw std::runtime_error(failed->second);
     }
     try {
+      const auto bytes = sizes_[static_cast<std::size_t>(number)];
+      if (bytes > kMostGroupBytes) {
+        throw std::runtime_error("expected at most 512 MiB, got " + std::to_string(bytes) +
+                                 " bytes: write the file with smaller row groups");
+      }
       const GroupCache::Group group = Get(reader_->ReadRowGroup(number));
       TheGroups().Add(key, group);
       return group;
     } catch (const std::exception& error) {
       const std::string text = error.what();
-      throw in_group(text.substr(0, text.find('\n')));
+      const std::string reason =
+          "row group " + std::to_string(number) + ": " + text.substr(0, text.find('\n'));
+      throw std::runtime_error(failed_[number] = reason);
     }
   }
 
   mutable arrow::CappedMemoryPool pool_;
   std::unique_ptr<parquet::arrow::FileReader> reader_;
-  std::vector<std::int64_t> ends_;   ///< rows up to and including each group
-  std::vector<std::int64_t> sizes_;  ///< bytes of each group, as stated
-  mutable std::mutex mutex_;         ///< of reader_
+  std::vector<std::int64_t> ends_;             ///< rows up to and including each group
+  std::vector<std::int64_t> sizes_;            ///< bytes of each group, as stated
+  mutable std::mutex mutex_;                   ///< of reader_ and failed_
+  mutable std::map<int, std::string> failed_;  ///< why, by group: each row of it would fail so
 };
 
 class ParquetFormat final : public RowFormat {

@@ -2,6 +2,7 @@
 #include <catch2/catch.hpp>
 
 #include "cluster/dialer.hpp"
+#include "feed/preparation.hpp"
 #include "tests/feed/loopback.hpp"
 
 namespace troupe {
@@ -66,23 +67,49 @@ TEST_CASE("a machine prepares samples of every size", "[feed]") {
                               Contains("feed machine f0 has come from 127.0.0.1 (pid 7)"));
 }
 
+namespace {
+
+/// Row 0 takes until the test lets it go on.
+class GatedSource : public PatternSource {
+ public:
+  std::unique_ptr<SampleWork> Begin(const SampleTicket& ticket) const override {
+    if (ticket.row == 0) {
+      began.set_value();
+      gate.get_future().wait();
+    }
+    return PatternSource::Begin(ticket);
+  }
+  mutable std::promise<void> began;
+  mutable std::promise<void> gate;
+};
+
+}  // namespace
+
 TEST_CASE("the samples of the earliest microbatches are prepared first", "[feed]") {
-  Lines lines;
-  FeedPort port(LoopbackListener(), PortOptions(lines));
-  Taker taker;
-  taker.ListenAt(port);
-  auto options = MachineOptions(port.address(), "f0", lines);
-  options.threads = 1;
-  auto machine = StartMachine(options);
-  taker.Use(0);
-  // The first takes a while.
-  taker.Ask(0, {.row = 0, .bytes = 30'000'000}, 9);
-  for (const std::int64_t microbatch : {8, 6, 7, 5}) taker.Ask(0, {.row = microbatch}, microbatch);
-  std::vector<std::int64_t> rows;
-  for (const Taker::Sample& sample : taker.AwaitSamples(5)) rows.push_back(sample.ticket.row);
-  CHECK(rows == std::vector<std::int64_t>{0, 5, 6, 7, 8});
-  port.End(DoneProblem());
-  machine.get();
+  const GatedSource source;
+  WakeUp wake_up;
+  Preparation preparation(source, 1, wake_up);
+  const auto add = [&](std::int64_t microbatch, std::int64_t link) {
+    preparation.Add(link, {microbatch, microbatch, {.row = microbatch}});
+  };
+  preparation.Add(1, {9, 9, {.row = 0}});
+  source.began.get_future().wait();
+  for (const std::int64_t microbatch : {8, 6, 7}) add(microbatch, 1);
+  add(5, 2);
+  add(4, 3);
+  preparation.Drop(3);
+  source.gate.set_value();
+  std::vector<std::pair<std::int64_t, std::int64_t>> done;
+  while (done.size() < 5) {
+    for (const auto& outcome : preparation.TakeOutcomes()) {
+      done.emplace_back(outcome.link,
+                        std::get<Preparation::Prepared>(outcome.result).header.number);
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  CHECK(done ==
+        std::vector<std::pair<std::int64_t, std::int64_t>>{{1, 9}, {2, 5}, {1, 6}, {1, 7}, {1, 8}});
+  CHECK(preparation.IsIdle());
 }
 
 TEST_CASE("a machine may come before the job, and outlives it", "[feed]") {
@@ -163,7 +190,7 @@ TEST_CASE("a machine with another key, build or data is refused", "[feed]") {
     options.hello.build = "build 2";
     CHECK(StartMachine(options).get() ==
           JoinProblem{"it is built from build 2, the job from build 1", JoinFault::kBuild});
-    CHECK_THAT(lines.all(), Contains("feed machine (127.0.0.1) is not used: it is built from"));
+    CHECK_THAT(lines.all(), Contains("feed machine f0 (127.0.0.1) is not used: it is built from"));
   }
   SECTION("data") {
     options.hello.facts = "data.seed = 2\n";
