@@ -44,7 +44,7 @@ TEST_CASE("sources that cannot be meant are refused with their key") {
              Contains("with several sources"));
   CHECK_THAT(errors("[{ path = 'a.json', weight = 1 }, { path = 'b.json' }]"),
              Contains("expected a weight of every source or of none, got 1 of 2"));
-  CHECK_THAT(ErrorsOf({"data.train=a.parquet"}), Contains("data.train: "));
+  CHECK_THAT(ErrorsOf({"data.train=a.csv"}), Contains("data.train: "));
   CHECK_THAT(ErrorsOf({"data.format=webdataset"}), Contains("data.format: "));
   CHECK_THAT(errors("[{ path = 'a.tar', format = 'llava' }]"), Contains("data.sources.0.format: "));
 }
