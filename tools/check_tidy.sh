@@ -25,7 +25,7 @@ if [ -z "$tidy" ] || ! "$tidy" --version | grep -q 'version 14\.'; then
   exit 77
 fi
 
-folders=(actors answers app checkpoint cli cluster configs data files gpu kinds layout messages models modules
+folders=(actors answers app checkpoint cli cluster configs data feed files gpu kinds layout messages models modules
          plan schedule trace transport)
 seconds=${TIDY_SECONDS:-270}
 began=$(date +%s)
