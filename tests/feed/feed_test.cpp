@@ -41,11 +41,7 @@ std::optional<FeedMessage> NextOf(FeedChannel& channel) {
 
 }  // namespace
 
-TEST_CASE("a machine prepares samples of every size", "[feed]") {
-  Lines lines;
-  FeedPort port(LoopbackListener(), PortOptions(lines));
-  Taker taker;
-  taker.ListenAt(port);
+TEST_CASE_METHOD(PortFixture, "a machine prepares samples of every size", "[feed]") {
   auto machine = StartMachine(MachineOptions(port.address(), "f0", lines));
   CHECK(taker.Use(0)->name() == "f0");
   CHECK(taker.Use(0)->credits() == 4);
@@ -174,11 +170,7 @@ TEST_CASE("one machine serves all processes of a job", "[feed]") {
   machine.get();
 }
 
-TEST_CASE("a machine with another key, build or data is refused", "[feed]") {
-  Lines lines;
-  FeedPort port(LoopbackListener(), PortOptions(lines));
-  Taker taker;
-  taker.ListenAt(port);
+TEST_CASE_METHOD(PortFixture, "a machine with another key, build or data is refused", "[feed]") {
   auto options = MachineOptions(port.address(), "f0", lines);
   SECTION("key") {
     options.key = RunKey::Generate().Feed();
@@ -204,11 +196,8 @@ TEST_CASE("a machine with another key, build or data is refused", "[feed]") {
   machine.get();
 }
 
-TEST_CASE("a machine that cannot prepare a sample is not used any more", "[feed]") {
-  Lines lines;
-  FeedPort port(LoopbackListener(), PortOptions(lines));
-  Taker taker;
-  taker.ListenAt(port);
+TEST_CASE_METHOD(PortFixture, "a machine that cannot prepare a sample is not used any more",
+                 "[feed]") {
   auto machine = StartMachine(MachineOptions(port.address(), "f0", lines));
   taker.Use(0);
   taker.Ask(0, {.row = -3, .bytes = 1});
@@ -216,11 +205,7 @@ TEST_CASE("a machine that cannot prepare a sample is not used any more", "[feed]
   taker.AwaitGone(1);
 }
 
-TEST_CASE("the process can dismiss a machine", "[feed]") {
-  Lines lines;
-  FeedPort port(LoopbackListener(), PortOptions(lines));
-  Taker taker;
-  taker.ListenAt(port);
+TEST_CASE_METHOD(PortFixture, "the process can dismiss a machine", "[feed]") {
   auto machine = StartMachine(MachineOptions(port.address(), "f0", lines));
   taker.Use(0)->Dismiss("it sent another sample");
   CHECK(machine.get().text == "it sent another sample");
@@ -255,11 +240,8 @@ TEST_CASE("when the job meets again, machines drop what they were asked for and 
   CHECK(machine.get() == DoneProblem());
 }
 
-TEST_CASE("a machine that vanishes is gone, whatever it was asked for", "[feed]") {
-  Lines lines;
-  FeedPort port(LoopbackListener(), PortOptions(lines));
-  Taker taker;
-  taker.ListenAt(port);
+TEST_CASE_METHOD(PortFixture, "a machine that vanishes is gone, whatever it was asked for",
+                 "[feed]") {
   {
     FeedChannel channel = Connect(port.address());
     channel.Send(FeedHello{"f0", "build 1", "data.seed = 1\n", 7, 2});
@@ -296,11 +278,8 @@ TEST_CASE("words of a machine cannot forge lines of the job", "[feed]") {
   CHECK(lines.all().size() < 600);
 }
 
-TEST_CASE("a machine that does not keep to the protocol is dismissed", "[feed]") {
-  Lines lines;
-  FeedPort port(LoopbackListener(), PortOptions(lines));
-  Taker taker;
-  taker.ListenAt(port);
+TEST_CASE_METHOD(PortFixture, "a machine that does not keep to the protocol is dismissed",
+                 "[feed]") {
   FeedChannel channel = Connect(port.address());
   const auto send_hello = [&] {
     channel.Send(FeedHello{"f0", "build 1", "data.seed = 1\n", 7, 1 << 30});

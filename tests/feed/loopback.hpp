@@ -169,4 +169,14 @@ inline std::future<JoinProblem> StartMachine(FeedMachineOptions options) {
   });
 }
 
+/// The port of process 0, and what that hears of its machines.
+class PortFixture {
+ public:
+  PortFixture() { taker.ListenAt(port); }
+
+  Lines lines;
+  Taker taker;
+  FeedPort port{LoopbackListener(), PortOptions(lines)};  ///< last: its thread uses the others
+};
+
 }  // namespace troupe
