@@ -192,7 +192,8 @@ TEST_CASE("what is wrong with sources is said before a run starts", "[cli]") {
   CHECK_THAT(error("[{ path = 'none.tar' }]"),
              Contains("data.sources.0.path") && Contains("no such file"));
   CHECK_THAT(error("[{ path = 'a{1.tar' }]"), Contains("expected { and } in pairs"));
-  CHECK_THAT(error("[{ path = 'a.parquet' }]"), Contains("expected a *.json, *.jsonl or *.tar"));
+  CHECK_THAT(error("[{ path = 'a.csv' }]"),
+             Contains("expected a *.json, *.jsonl, *.tar or *.parquet"));
   WriteFile(runs / "zip.tar", "\x1f\x8b\x08 compressed");
   CHECK_THAT(error("[{ path = '" + runs / "zip.tar" + "' }]"), Contains("must be unpacked first"));
   WriteFile(runs / "file", "");
