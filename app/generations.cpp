@@ -134,9 +134,9 @@ class Generations {
   void PrepareToJoin();
   /// Lets feed machines connect to this process, if the job does.
   void OpenFeedAt(const std::string& host) {
-    if (!feed_)
-      feed_ = OpenFeed(
-          run_, work_, [this] { return key_; }, host);
+    if (feed_) return;
+    feed_ = OpenFeed(
+        run_, work_, [this] { return key_; }, host);
   }
   /// Returns nullopt and sets `exit_code_` if the job does not meet.
   std::optional<Joined> Meet();
