@@ -162,7 +162,7 @@ class Outcome {
     ++worker.free;
     return worker;
   }
-  /// Null: nobody waits for it.
+  /// Returns null if the outcome is known, or the feed no longer holds the unit.
   Wanted* Waiting() const {
     const auto found = state().orders.find(key_);
     if (found == state().orders.end()) return nullptr;

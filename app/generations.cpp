@@ -493,17 +493,6 @@ bool HasSoundCheckpoint(FailureKind kind, const std::string& run_directory) {
   return line && NewestCheckpoint(run_directory);
 }
 
-void WarnOfMirrors(const CheckpointConfig& config, int restarts, int processes) {
-  if (config.replicas == 0) return;
-  const std::string no_effect = "checkpoint.replicas has no effect ";
-  if (processes == 1) return PrintWarning(no_effect + "in a job of one process");
-  if (restarts == 0) PrintWarning(no_effect + "without --restarts: a loss ends the job");
-  if (config.replicas >= processes) {
-    PrintWarning("checkpoint.replicas = " + std::to_string(config.replicas) + ": there are only " +
-                 std::to_string(processes - 1) + " other processes to hold mirrors");
-  }
-}
-
 int RunGenerations(Work& work, const RunSpec& run, const SelfInJob& job, Interrupt& interrupt) {
   return Generations(work, run, job, interrupt).Run();
 }

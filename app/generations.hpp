@@ -46,9 +46,6 @@ bool HasSoundCheckpoint(FailureKind kind, const std::string& run_directory);
 /// generation.
 JoinOptions MemberOptions(const Work& work, const RunSpec& run, const SelfInJob& job);
 
-/// Warns if checkpoint.replicas is set but has no effect in this job.
-void WarnOfMirrors(const CheckpointConfig& config, int restarts, int processes);
-
 /// Joins the others and works with them until the job ends. Returns the exit code; ends the process
 /// itself after a failure. Throws PlaceTaken.
 int RunGenerations(Work& work, const RunSpec& run, const SelfInJob& job, Interrupt& interrupt);

@@ -67,4 +67,15 @@ void WarnOfCores(const Config& config, int ranks) {
                "layout requires");
 }
 
+void WarnOfMirrors(const CheckpointConfig& config, int restarts, int processes) {
+  if (config.replicas == 0) return;
+  const std::string no_effect = "checkpoint.replicas has no effect ";
+  if (processes == 1) return PrintWarning(no_effect + "in a job of one process");
+  if (restarts == 0) PrintWarning(no_effect + "without --restarts: a loss ends the job");
+  if (config.replicas >= processes) {
+    PrintWarning("checkpoint.replicas = " + std::to_string(config.replicas) + ": there are only " +
+                 std::to_string(processes - 1) + " other processes to hold mirrors");
+  }
+}
+
 }  // namespace troupe

@@ -13,4 +13,7 @@ void CheckResources(int ranks);
 /// Prints a warning to standard output if `ranks` ranks compute on fewer cores of this machine.
 void WarnOfCores(const Config& config, int ranks);
 
+/// Warns if checkpoint.replicas is set but has no effect in this job.
+void WarnOfMirrors(const CheckpointConfig& config, int restarts, int processes);
+
 }  // namespace troupe

@@ -87,7 +87,7 @@ inline RunKey FeedJoinKey(const RunKey& feed_key) { return feed_key.Derive("join
 /// Either side closes a connection when nothing that it sends arrives for so long.
 inline constexpr std::chrono::seconds kFeedLostAfter{15};
 
-/// The numbers in handshakes. All processes of a job have the same: a machine may be told of any.
+/// The numbers in handshakes. All processes of a job have one number, so a machine needs only addresses.
 inline constexpr ProcessId kFeedMachine = -2;
 inline constexpr ProcessId kFeedTaker = 0;
 

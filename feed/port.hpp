@@ -32,7 +32,7 @@ struct FeedPortOptions {
 class FeedPort : public FeedMachines {
  public:
   FeedPort(Socket listener, FeedPortOptions options);
-  /// Closes all connections. A machine that has not been told the end then waits for the job.
+  /// Closes all connections. Machines then wait for the job, unless End has told them that it is over.
   ~FeedPort() override;
   FeedPort(const FeedPort&) = delete;
   FeedPort& operator=(const FeedPort&) = delete;
@@ -54,7 +54,7 @@ class FeedPort : public FeedMachines {
     std::string name = {};                       ///< once it has said it
     std::shared_ptr<Machine> machine = nullptr;  ///< once it fits
     bool over = false;                           ///< it has got its last message
-    int told = 0;                                ///< the list of places that it knows
+    int told = 0;  ///< the number of the list of places that it got last
   };
 
   void Run();

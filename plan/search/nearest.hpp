@@ -29,8 +29,8 @@ struct Surroundings {
 ///   - the known device with the least memory that is enough
 ///   - replicas divide the optimizer's state
 ///   - bfloat16
-/// For an encoder that does not fit on devices of its own kind, returns at most one change: up to 16 times as
-/// many of these devices.
+/// An encoder that does not fit on devices of its own kind gets one change at most: more of these devices, up to
+/// 16 times as many.
 std::vector<NearestChange> NearestChanges(const Config& config, int ranks,
                                           const Surroundings& around);
 

@@ -137,7 +137,7 @@ TEST_CASE_METHOD(FeedRuns, "what feed needs is said before anything starts", "[f
   CHECK(late.exit_code == 4);
   CHECK_THAT(late.err, Contains("has not come within 1 s"));
   CHECK(feed({"--set", "data.feed_address=host"}).exit_code == 2);
-  // Without a key nobody could come.
+  // Without a key no machine can connect.
   const Outcome alone = TrainWith({"data.feed_address=127.0.0.1:1"}, {});
   CHECK(alone.exit_code == 0);
   CHECK_THAT(alone.err, Contains("data.feed_address has no effect without --key-file"));

@@ -15,7 +15,7 @@ const std::vector<RowField> kManyImages = {{{"images", "<image>"}}};
 
 std::string FileOf(const std::string& name) { return "tests/data/parquet/" + name; }
 
-/// Whether this build reads Parquet. If not, says what is left out, and checks how files are refused.
+/// Returns whether this build reads Parquet. If not, prints that the test is left out, and checks the error.
 bool Reads() {
   std::string refusal;
   try {
@@ -99,7 +99,7 @@ TEST_CASE("messages of parts in a Parquet table", "[data][parquet]") {
   CHECK(ItemBytes(set.rows[0], set, set.rows[0].files[0][0]) == "dog");
 }
 
-TEST_CASE("a bad row of a Parquet table is a fault of its own", "[data][parquet]") {
+TEST_CASE("bad rows of a Parquet table do not hide good ones", "[data][parquet]") {
   if (!Reads()) return;
   const ReadRows set = ReadLlava(FileOf("bad.parquet"), kOneImage);
   REQUIRE(set.faults.size() == 2);

@@ -5,20 +5,10 @@
 #include <catch2/catch.hpp>
 
 #include "layout/mix_bits.hpp"
+#include "tests/data/two_encoders.hpp"
 
 namespace troupe {
 namespace {
-
-/// Two encoders: the first reads images of 2 x 2 pixels, the second nothing that is asked for.
-SampleFormat Format() {
-  SampleFormat format = PlainFormat();
-  ItemFormat& items = format.items.front();
-  items.preprocessor = MakePreprocessor(ImageField(2, {}));
-  items.row_shape = {3, 2, 2};
-  format.fields.emplace_back().word = "sound";
-  format.items.push_back(items);
-  return format;
-}
 
 constexpr std::size_t kItemBytes = 12;
 
@@ -48,7 +38,7 @@ std::vector<std::uint8_t> Pixels() {
 TEST_CASE("a prepared sample comes back as it was", "[data]") {
   const std::vector<std::uint8_t> pixels = Pixels();
   const PreparedSample sent = Example(pixels);
-  const PreparedSample got = Decode(Encode(sent), Format(), 1);
+  const PreparedSample got = Decode(Encode(sent), FormatOfTwoEncoders(), 1);
   CHECK(got.id == sent.id);
   CHECK(got.sample.tokens == sent.sample.tokens);
   CHECK(got.sample.labels == sent.sample.labels);
@@ -64,11 +54,12 @@ TEST_CASE("a prepared sample comes back as it was", "[data]") {
   CHECK(got.items[0][1].length == 2);
   CHECK(got.items[1].empty());
   // The squares of the first item, then zeros for the second.
-  const FieldItems items = Finished(got.items[0], Format().items[0]);
+  const FieldItems items = Finished(got.items[0], FormatOfTwoEncoders().items[0]);
   CHECK(items.lengths == std::vector<std::int64_t>{1, 2});
   CHECK(items.values.shape() == Shape{3, 3, 2, 2});
   std::vector<float> expected(3 * kItemBytes, 0.0F);
-  Format().items[0].preprocessor->Finish(pixels, std::span(expected).first(kItemBytes));
+  FormatOfTwoEncoders().items[0].preprocessor->Finish(pixels,
+                                                      std::span(expected).first(kItemBytes));
   CHECK(std::equal(expected.begin(), expected.end(), items.values.as<float>()));
 }
 
@@ -77,13 +68,13 @@ TEST_CASE("bytes that are no prepared sample are refused", "[data]") {
   const Buffer whole = Encode(Example(pixels));
   const auto size = static_cast<std::int64_t>(whole.num_bytes());
   for (std::int64_t end = 0; end < size; ++end) {
-    CHECK_THROWS_AS(Decode(whole.Rows(0, end), Format(), 1), std::runtime_error);
+    CHECK_THROWS_AS(Decode(whole.Rows(0, end), FormatOfTwoEncoders(), 1), std::runtime_error);
   }
   const Buffer longer = Buffer::Zeros({size + 1}, DType::kUInt8);
   std::memcpy(longer.data(), whole.data(), whole.num_bytes());
-  CHECK_THROWS_AS(Decode(longer, Format(), 1), std::runtime_error);
+  CHECK_THROWS_AS(Decode(longer, FormatOfTwoEncoders(), 1), std::runtime_error);
   const auto refuses = [&](PreparedSample sample) {
-    CHECK_THROWS_AS(Decode(Encode(sample), Format(), 1), std::runtime_error);
+    CHECK_THROWS_AS(Decode(Encode(sample), FormatOfTwoEncoders(), 1), std::runtime_error);
   };
   PreparedSample bad = Example(pixels);
   bad.sample.positions[0][1] = 4;
@@ -109,8 +100,8 @@ TEST_CASE("bytes that are no prepared sample are refused", "[data]") {
   bad = Example(pixels);
   bad.items[0].clear();  // as a language model has it prepared
   refuses(bad);
-  CHECK_NOTHROW(Decode(Encode(bad), Format(), 0));
-  CHECK_THROWS_AS(Decode(whole, Format(), 0), std::runtime_error);
+  CHECK_NOTHROW(Decode(Encode(bad), FormatOfTwoEncoders(), 0));
+  CHECK_THROWS_AS(Decode(whole, FormatOfTwoEncoders(), 0), std::runtime_error);
   bad = Example(pixels);
   bad.sample.tokens[1] = 300;
   refuses(bad);
@@ -124,8 +115,8 @@ TEST_CASE("bytes that are no prepared sample are refused", "[data]") {
     std::memcpy(changed.data(), whole.data(), whole.num_bytes());
     changed.as<std::uint8_t>()[at] ^= static_cast<std::uint8_t>(1 + MixBits(at) % 255);
     try {
-      const PreparedSample other = Decode(changed, Format(), 1);
-      const FieldItems items = Finished(other.items[0], Format().items[0]);
+      const PreparedSample other = Decode(changed, FormatOfTwoEncoders(), 1);
+      const FieldItems items = Finished(other.items[0], FormatOfTwoEncoders().items[0]);
       CHECK(items.values.shape()[0] == other.sample.lengths[0]);
     } catch (const std::runtime_error&) {
       ++refused;

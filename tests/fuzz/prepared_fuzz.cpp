@@ -4,6 +4,7 @@
 
 #include "data/prepared_sample.hpp"
 #include "feed/message.hpp"
+#include "tests/data/two_encoders.hpp"
 #include "tests/fuzz/scratch.hpp"
 
 namespace troupe::fuzz {
@@ -18,18 +19,8 @@ void Messages(Bytes bytes) {
   }
 }
 
-SampleFormat Format() {
-  SampleFormat format = PlainFormat();
-  ItemFormat& items = format.items.front();
-  items.preprocessor = MakePreprocessor(ImageField(2, {}));
-  items.row_shape = {3, 2, 2};
-  format.fields.emplace_back().word = "sound";
-  format.items.push_back(items);
-  return format;
-}
-
 void Samples(Bytes bytes, std::uint64_t fields) {
-  static const SampleFormat format = Format();
+  static const SampleFormat format = FormatOfTwoEncoders();
   Buffer sample = Buffer::AllocateBytes(bytes.size());
   if (!bytes.empty()) std::memcpy(sample.data(), bytes.data(), bytes.size());
   try {
