@@ -134,9 +134,6 @@ static void CheckData(const Config& config, Report& report) {
   constexpr std::size_t kMostSources = 10'000;
   report.Expect(data.sources.size() <= kMostSources, {"data.sources"},
                 "expected at most 10000 sources, got " + std::to_string(data.sources.size()));
-  report.Expect(data.sources.size() < 2 || data.group_by == GroupBy::kNone,
-                {"data.group_by", "data.sources"},
-                "expected \"none\" with several sources, since groups are made of one");
   const std::int64_t every = config.run.evaluate_every;
   report.Expect(every == 0 || !data.held_out.empty(), {"run.evaluate_every", "data.held_out"},
                 "expected 0 because data.held_out is empty, got " + std::to_string(every));

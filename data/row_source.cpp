@@ -138,10 +138,12 @@ void RowSource::TakeLayouts(const Config& config) {
 
 std::string RowSource::TrainDigest() const {
   // Lengths decide which samples share a step.
-  const bool by_length = config_.data.group_by == GroupBy::kModalityLength || config_.data.packing;
+  const bool grouped = config_.data.group_by == GroupBy::kModalityLength;
+  const bool by_length = grouped || config_.data.packing;
   std::string text = (by_length ? train_.rows.facts_digest() : train_.rows.digest()) + " " +
                      std::to_string(config_.data.shuffle_shards);
   for (const std::int64_t share : mixture_->shares()) text += " " + std::to_string(share);
+  if (grouped) text += " windows of " + std::to_string(GroupTerms().window);
   // Packs and groups are made of the rows that replace skipped ones.
   if (by_length && train_.skipped.count() > 0) {
     text += " " + train_.skipped.Text(static_cast<std::size_t>(train_.skipped.count()));
@@ -149,24 +151,23 @@ std::string RowSource::TrainDigest() const {
   return Sha256Of(text).substr(0, train_.rows.digest().size());
 }
 
-std::vector<RowForm> RowSource::RowForms() const {
-  std::vector<RowForm> rows;
-  for (std::int64_t row = 0; row < train_size(); ++row) {
-    // A skipped row is drawn as the one that replaces it.
-    const RowFacts facts = train_.rows.FactsOf(train_.skipped.Substitute(row));
-    RowForm& form = rows.emplace_back(RowForm{0, facts.tokens});
-    for (std::size_t field = 0; field < facts.lengths.size(); ++field) {
-      if (facts.lengths[field] > 0) form.fields |= std::uint64_t{1} << field % 64;
-    }
+RowForm RowSource::FormAt(std::int64_t place) const {
+  RowForm form{.row = train_.skipped.Substitute(TrainRowAt(place))};
+  const RowFacts facts = train_.rows.FactsOf(form.row);
+  form.length = facts.tokens;
+  for (std::size_t field = 0; field < facts.lengths.size(); ++field) {
+    if (facts.lengths[field] > 0) form.fields |= std::uint64_t{1} << field % 64;
   }
-  return rows;
+  return form;
 }
 
 const GroupedOrder& RowSource::GroupedBy(std::int64_t group) const {
   const std::lock_guard lock(mutex_);
   auto& order = grouped_[group];
   if (order == nullptr) {
-    order = std::make_unique<const GroupedOrder>(config_.run.seed, group, RowForms());
+    order = std::make_unique<const GroupedOrder>(
+        GroupTerms{config_.run.seed, group, train_size(),
+                   [this](std::int64_t place) { return FormAt(place); }});
   }
   return *order;
 }

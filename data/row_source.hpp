@@ -130,8 +130,8 @@ class RowSource : public InputSource {
  private:
   using Samples = std::vector<NumberedSample>;
 
-  /// Returns the training rows as they are used, with those that replace skipped ones.
-  std::vector<RowForm> RowForms() const;
+  /// Returns the training row at a place, with data.group_by. It may replace a skipped one.
+  RowForm FormAt(std::int64_t place) const;
   /// Returns the order of the training rows that data.group_by asks for, with groups of this size.
   const GroupedOrder& GroupedBy(std::int64_t group) const;
   const UsedSet& SetOf(const Round& round) const { return round.train ? train_ : held_out_; }

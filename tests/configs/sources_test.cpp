@@ -39,9 +39,6 @@ TEST_CASE("sources that cannot be meant are refused with their key") {
   CHECK_THAT(errors("[7]"), Contains("data.sources: expected [[data.sources]] tables"));
   CHECK_THAT(ErrorsOf({"data.sources=[{ path = 'a.json' }]"}),
              Contains("expected one of data.train and [[data.sources]], got both"));
-  CHECK_THAT(ErrorsOf({"data.train=''", "data.group_by=modality_length",
-                       "data.sources=[{ path = 'a.json' }, { path = 'b.json' }]"}),
-             Contains("with several sources"));
   CHECK_THAT(errors("[{ path = 'a.json', weight = 1 }, { path = 'b.json' }]"),
              Contains("expected a weight of every source or of none, got 1 of 2"));
   CHECK_THAT(ErrorsOf({"data.train=a.csv"}), Contains("data.train: "));

@@ -7,6 +7,8 @@
 
 #include <catch2/catch.hpp>
 
+#include "data/sample_order.hpp"
+
 namespace troupe {
 namespace {
 
@@ -14,9 +16,19 @@ namespace {
 std::vector<RowForm> Rows(std::int64_t pictures, std::int64_t texts) {
   std::vector<RowForm> rows;
   for (std::int64_t i = 0; i < pictures + texts; ++i) {
-    rows.push_back({i < pictures ? std::uint64_t{1} : std::uint64_t{0}, 10 + i * 7 % 101});
+    rows.push_back({i, i < pictures ? std::uint64_t{1} : std::uint64_t{0}, 10 + i * 7 % 101});
   }
   return rows;
+}
+
+/// Groups of rows whose order of training is random.
+GroupedOrder Grouped(std::uint64_t seed, std::int64_t group, const std::vector<RowForm>& rows,
+                     std::int64_t window = GroupTerms().window) {
+  const auto form_at = [rows, seed](std::int64_t place) {
+    const std::int64_t size = std::ssize(rows);
+    return rows[static_cast<std::size_t>(SampleOrder(seed, place / size, place % size, size))];
+  };
+  return GroupedOrder({seed, group, std::ssize(rows), form_at, window});
 }
 
 Interval StepAt(std::int64_t step, std::int64_t batch) {
@@ -40,7 +52,8 @@ TEST_CASE("a grouped order loses and repeats no row, whatever the sizes", "[data
       for (std::int64_t texts = 1; texts <= 19; texts += 3) {
         INFO("batch " << batch << ", " << pictures << " pictures, " << texts << " texts");
         const std::int64_t size = pictures + texts;
-        const GroupedOrder order(9, batch, Rows(pictures, texts));
+        const std::int64_t window = texts % 2 == 0 ? 13 : 1000;
+        const GroupedOrder order = Grouped(9, batch, Rows(pictures, texts), window);
         // After `size` steps a step ends with an epoch, and every row was drawn `batch` times.
         std::vector<std::int64_t> seen(static_cast<std::size_t>(size));
         for (const std::int64_t row : Steps(order, batch, 0, size)) ++seen.at(std::size_t(row));
@@ -52,7 +65,7 @@ TEST_CASE("a grouped order loses and repeats no row, whatever the sizes", "[data
 
 TEST_CASE("each epoch of a grouped order ends with every row drawn once", "[data]") {
   // 30 rows in steps of 6: epochs of 5 steps.
-  const GroupedOrder order(2, 6, Rows(17, 13));
+  const GroupedOrder order = Grouped(2, 6, Rows(17, 13));
   for (std::int64_t epoch = 0; epoch < 4; ++epoch) {
     const auto rows = Steps(order, 6, 5 * epoch, 5 * epoch + 5);
     CHECK(std::set<std::int64_t>(rows.begin(), rows.end()).size() == 30);
@@ -62,7 +75,7 @@ TEST_CASE("each epoch of a grouped order ends with every row drawn once", "[data
 
 TEST_CASE("all but few steps have samples of one modality, longest first", "[data]") {
   const auto rows = Rows(400, 250);
-  const GroupedOrder order(4, 16, rows);
+  const GroupedOrder order = Grouped(4, 16, rows);
   int mixed = 0;
   bool descends = true;
   std::vector<std::uint64_t> kinds;
@@ -89,18 +102,18 @@ TEST_CASE("all but few steps have samples of one modality, longest first", "[dat
 
 TEST_CASE("a step of a grouped order is a function of seed, batch and number", "[data]") {
   const auto rows = Rows(40, 23);
-  const GroupedOrder order(5, 8, rows);
+  const GroupedOrder order = Grouped(5, 8, rows);
   const auto later = *order.RowsAt(StepAt(37, 8));
   // Another process, which resumes at that step, and one that has seen all before it.
-  CHECK(*GroupedOrder(5, 8, rows).RowsAt(StepAt(37, 8)) == later);
-  const GroupedOrder other(5, 8, rows);
+  CHECK(*Grouped(5, 8, rows).RowsAt(StepAt(37, 8)) == later);
+  const GroupedOrder other = Grouped(5, 8, rows);
   for (std::int64_t step = 0; step < 37; ++step) other.RowsAt(StepAt(step, 8));
   CHECK(*other.RowsAt(StepAt(37, 8)) == later);
-  CHECK(*GroupedOrder(6, 8, rows).RowsAt(StepAt(37, 8)) != later);
+  CHECK(*Grouped(6, 8, rows).RowsAt(StepAt(37, 8)) != later);
 }
 
 TEST_CASE("steps of another size go through the same order", "[data]") {
-  const GroupedOrder order(5, 8, Rows(40, 23));
+  const GroupedOrder order = Grouped(5, 8, Rows(40, 23));
   auto by_eight = Steps(order, 8, 0, 63);  // 8 epochs
   auto mixed = Steps(order, 8, 0, 3);      // 24 places
   const auto rest = Steps(order, 12, 2, 42);
@@ -110,17 +123,47 @@ TEST_CASE("steps of another size go through the same order", "[data]") {
   CHECK(by_eight == mixed);
 }
 
+TEST_CASE("groups are made within windows, and each is read once", "[data]") {
+  const auto rows = Rows(400, 250);
+  std::int64_t asked = 0;
+  const auto form_at = [&](std::int64_t place) {
+    ++asked;
+    return rows[static_cast<std::size_t>(SampleOrder(4, place / 650, place % 650, 650))];
+  };
+  const GroupedOrder order({4, 16, 650, form_at, 200});  // four windows an epoch, of 163 places
+  int mixed = 0;
+  for (std::int64_t step = 0; step < 203; ++step) {
+    std::set<std::uint64_t> fields;
+    for (const std::int64_t row : *order.RowsAt(StepAt(step, 16))) {
+      fields.insert(rows.at(static_cast<std::size_t>(row)).fields);
+    }
+    mixed += fields.size() > 1;
+  }
+  CHECK(mixed <= 4 * 5 * 3);
+  CHECK(asked == 5 * 650);
+  for (std::int64_t window = 0; window < 4; ++window) {
+    const Interval places{window * 163, std::min<std::int64_t>(650, (window + 1) * 163)};
+    std::set<std::int64_t> drawn;
+    for (std::int64_t place = places.begin; place < places.end; ++place) {
+      drawn.insert(form_at(place).row);
+    }
+    const auto grouped = order.RowsAt(places);
+    CHECK(std::set<std::int64_t>(grouped->begin(), grouped->end()) == drawn);
+  }
+}
+
 TEST_CASE("rows of one length and one modality come in a random order", "[data]") {
-  std::vector<RowForm> rows(500, RowForm{1, 12});
-  const auto drawn = Steps(GroupedOrder(3, 10, rows), 10, 0, 50);
+  std::vector<RowForm> rows;
+  for (std::int64_t i = 0; i < 500; ++i) rows.push_back({i, 1, 12});
+  const auto drawn = Steps(Grouped(3, 10, rows), 10, 0, 50);
   int close = 0;
   for (std::size_t i = 1; i < drawn.size(); ++i) close += std::abs(drawn[i] - drawn[i - 1]) <= 5;
   CHECK(close < 30);  // of 499, about 10 in a random order
 }
 
 TEST_CASE("several threads read the same steps of a grouped order", "[data]") {
-  const GroupedOrder order(5, 8, Rows(40, 23));
-  const auto alone = Steps(GroupedOrder(5, 8, Rows(40, 23)), 8, 0, 60);
+  const GroupedOrder order = Grouped(5, 8, Rows(40, 23));
+  const auto alone = Steps(Grouped(5, 8, Rows(40, 23)), 8, 0, 60);
   std::vector<std::vector<std::int64_t>> read(4);
   {
     std::vector<std::jthread> threads;
