@@ -25,9 +25,9 @@ std::int64_t PixelsOf(const ImageFacts& facts) { return std::int64_t{facts.width
 
 /// Calls `work` with [begin, end) of kBlock rows at a time, on up to `wanted` threads. Throws the first
 /// exception of a call when all threads have ended.
-void ForBlocks(std::int64_t num_rows, int wanted,
+void ForBlocks(std::int64_t first, std::int64_t num_rows, int wanted,
                const std::function<void(std::int64_t begin, std::int64_t end)>& work) {
-  std::atomic<std::int64_t> next = 0;
+  std::atomic<std::int64_t> next = first;
   std::mutex mutex;  // guards `failure`
   std::exception_ptr failure;
   const auto take_blocks = [&] {
@@ -42,9 +42,10 @@ void ForBlocks(std::int64_t num_rows, int wanted,
       if (!failure) failure = std::current_exception();
     }
   };
-  const auto blocks = static_cast<int>((num_rows + kBlock - 1) / kBlock);
+  const std::int64_t blocks = (num_rows - first + kBlock - 1) / kBlock;
   std::vector<std::jthread> threads;
-  for (int i = 1; i < std::min(wanted, blocks); ++i) threads.emplace_back(take_blocks);
+  for (std::int64_t i = 1; i < std::min<std::int64_t>(wanted, blocks); ++i)
+    threads.emplace_back(take_blocks);
   take_blocks();
   threads.clear();
   if (failure) std::rethrow_exception(failure);
@@ -108,7 +109,7 @@ Block MeasureRows(const RowFile& file, const SampleFormat& format, FileDepth dep
                   std::int64_t begin, std::int64_t end, RowIndex& index) {
   Block block;
   for (std::int64_t row = begin; row < end; ++row) {
-    RowFacts facts = index.Get(row);
+    RowFacts facts{.span = index.Get(row).span, .lengths = {}};
     try {
       Measure(file, row, format, depth, facts, block);
     } catch (const FaultError& error) {
@@ -120,24 +121,96 @@ Block MeasureRows(const RowFile& file, const SampleFormat& format, FileDepth dep
   return block;
 }
 
-/// Takes the faults of blocks in any order and reports them in the order of the rows.
-class OrderedReport {
+/// Keeps an index from time to time.
+class Keeper {
  public:
-  explicit OrderedReport(const std::function<void(const DataFault&)>& report) : report_(report) {}
+  Keeper(RowIndex& index, std::chrono::milliseconds every) : index_(index), every_(every) {}
 
-  void Add(std::int64_t begin, Faults faults) {
-    waiting_[begin] = std::move(faults);
-    for (auto next = waiting_.begin(); next != waiting_.end() && next->first == next_;
-         next = waiting_.erase(next), next_ += kBlock) {
-      for (const DataFault& fault : next->second) report_(fault);
-    }
+  void MayKeep(const IndexPart& part) {
+    if (std::chrono::steady_clock::now() - kept_ < every_) return;
+    index_.Keep(part);
+    kept_ = std::chrono::steady_clock::now();
   }
 
  private:
-  const std::function<void(const DataFault&)>& report_;
-  std::map<std::int64_t, Faults> waiting_;
-  std::int64_t next_ = 0;
+  RowIndex& index_;
+  std::chrono::milliseconds every_;
+  std::chrono::steady_clock::time_point kept_ = std::chrono::steady_clock::now();
 };
+
+/// Takes the blocks of a file in any order, and reports their faults and keeps the index in the order of the
+/// rows.
+class OrderedBlocks {
+ public:
+  OrderedBlocks(const IndexPart& begun, const std::function<void(const DataFault&)>& report,
+                Keeper& keeper)
+      : part_(begun), report_(report), keeper_(keeper) {}
+
+  void Add(std::int64_t begin, std::int64_t end, Block block) {
+    waiting_[begin] = {end, std::move(block)};
+    for (auto next = waiting_.begin(); next != waiting_.end() && next->first == part_.measured;
+         next = waiting_.erase(next)) {
+      const auto& [rows_end, done] = next->second;
+      for (const DataFault& fault : done.faults) report_(fault);
+      part_.sums += done.sums;
+      part_.measured = rows_end;
+    }
+    if (part_.has_all_places) keeper_.MayKeep(part_);
+  }
+  const RowSums& sums() const { return part_.sums; }
+
+ private:
+  IndexPart part_;
+  const std::function<void(const DataFault&)>& report_;
+  Keeper& keeper_;
+  std::map<std::int64_t, std::pair<std::int64_t, Block>>
+      waiting_;  ///< by their begin, with their end
+};
+
+/// Appends the rows that the index lacks.
+void FindRows(const std::string& path, RowIndex& index, Keeper& keeper) {
+  std::optional<RowSpan> last;
+  if (index.num_rows() > 0) last = index.Get(index.num_rows() - 1).span;
+  FormatOfFile(path).ScanAfter(path, last, [&](const RowSpan& span) {
+    index.Append(span);
+    constexpr std::int64_t kSeldom = 4096;
+    if (index.num_rows() % kSeldom == 0) keeper.MayKeep({.sums = {.rows = index.num_rows()}});
+  });
+  index.Flush();
+}
+
+/// Finds the rows of a file. Returns why those after the last one cannot be found; "" if that was the last.
+std::string FindAllRows(const std::string& path, RowIndex& index, Keeper& keeper) {
+  const bool begun = index.num_rows() > 0;
+  try {
+    if (!index.part().has_all_places) FindRows(path, index, keeper);
+    return "";
+  } catch (const IndexError&) {
+    throw;  // no fault of the file
+  } catch (const std::runtime_error& error) {
+    if (!begun) {
+      index.Flush();
+      return error.what();
+    }
+  }
+  index.Clear();  // a scan of the whole file says where its fault is
+  return FindAllRows(path, index, keeper);
+}
+
+/// Returns the rows that need not be measured again: `faults` gets theirs.
+IndexPart MeasuredPart(const RowOrigin& origin, const SampleFormat& format, FileDepth depth,
+                       const RowIndex& index, Faults& faults) {
+  const IndexPart& part = index.part();
+  for (std::int64_t row = 0; row < part.measured && part.sums.bad > 0; ++row) {
+    if (index.Get(row).usable) continue;
+    const std::size_t before = faults.size();
+    AddFaultsOf(origin, format, depth, row, index, faults);
+    if (faults.size() > before) continue;
+    faults.clear();  // it has become good
+    return {.sums = {.rows = part.sums.rows}, .has_all_places = part.has_all_places};
+  }
+  return part;
+}
 
 }  // namespace
 
@@ -158,37 +231,36 @@ MeasuredFile MeasureFile(const RowOrigin& origin, const SampleFormat& format,
                          const MeasureTerms& terms, RowIndex& index,
                          const std::function<void(const DataFault&)>& report) {
   MeasuredFile measured;
-  std::string failure;
-  try {
-    FormatOfFile(origin.file).Scan(origin.file, [&](const RowSpan& span) { index.Append(span); });
-  } catch (const IndexError&) {
-    throw;  // no fault of the file
-  } catch (const std::runtime_error& error) {
-    failure = error.what();
-    measured.whole = false;
-  }
-  index.Flush();
+  Keeper keeper(index, terms.keep_every);
+  const std::string failure = FindAllRows(origin.file, index, keeper);
+  measured.whole = failure.empty();
   const std::int64_t num_rows = index.num_rows();
-  if (num_rows > 0) {
+  Faults known;
+  IndexPart part = MeasuredPart(origin, format, terms.depth, index, known);
+  part.has_all_places = measured.whole;
+  part.sums.rows = num_rows;
+  for (const DataFault& fault : known) report(fault);
+  if (terms.measured && part.measured > 0) terms.measured(part.measured);
+  OrderedBlocks ordered(part, report, keeper);
+  if (part.measured < num_rows) {
     const RowFile file(origin);
-    OrderedReport ordered(report);
     std::mutex mutex;  // guards `measured` and `ordered`
     const bool waits = terms.threads > 1 && terms.depth != FileDepth::kDecode;
-    ForBlocks(num_rows, waits ? std::max(terms.threads, kHeaderThreads) : terms.threads,
+    ForBlocks(part.measured, num_rows,
+              waits ? std::max(terms.threads, kHeaderThreads) : terms.threads,
               [&](std::int64_t begin, std::int64_t end) {
                 Block block = MeasureRows(file, format, terms.depth, begin, end, index);
                 if (terms.measured) terms.measured(end - begin);
                 const std::lock_guard lock(mutex);
-                measured.sums += block.sums;
                 measured.files.num_files += block.num_files;
                 for (const ImageFacts& image : block.images) {
                   measured.files.formats[static_cast<std::size_t>(image.format)].Add(image);
                 }
-                ordered.Add(begin, std::move(block.faults));
+                ordered.Add(begin, end, std::move(block));
               });
   }
   if (!measured.whole) report({FaultKind::kFile, num_rows, "", failure});
-  measured.sums.rows = num_rows;
+  measured.sums = ordered.sums();
   index.Finish(measured.sums);
   return measured;
 }
@@ -196,7 +268,7 @@ MeasuredFile MeasureFile(const RowOrigin& origin, const SampleFormat& format,
 void AddFaultsOf(const RowOrigin& origin, const SampleFormat& format, FileDepth depth,
                  std::int64_t row, const RowIndex& index, std::vector<DataFault>& faults) {
   Block block;
-  RowFacts facts = index.Get(row);
+  RowFacts facts{.span = index.Get(row).span, .lengths = {}};
   try {
     Measure(RowFile(origin), row, format, depth, facts, block);
   } catch (const FaultError& error) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <array>
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -42,16 +43,18 @@ struct MeasureTerms {
   FileDepth depth = FileDepth::kNone;
   int threads = 1;                                       ///< that measure; headers take more
   std::function<void(std::int64_t rows)> measured = {};  ///< called as rows are done, by any thread
+  /// How often the part of an index is kept.
+  std::chrono::milliseconds keep_every{5000};
 };
 
 struct MeasuredFile {
   RowSums sums;
-  FileSurvey files;
+  FileSurvey files;   ///< without those of rows that the index had at first
   bool whole = true;  ///< false: the rows after a fault of the file are unknown
 };
 
 /// Finds the rows of a file, builds each as `format` defines, checks the files that it names, and fills
-/// `index`, which is empty. Calls `report` for every fault, in the order of the rows, from one thread at
+/// `index`, which may have a part. Calls `report` for every fault, in the order of the rows, from one thread at
 /// a time. A file that cannot be read is a fault, too.
 MeasuredFile MeasureFile(const RowOrigin& origin, const SampleFormat& format,
                          const MeasureTerms& terms, RowIndex& index,

@@ -62,9 +62,8 @@ class LockedFile {
     close(file_);
   }
 
-  /// Returns a descriptor of the file, emptied, for another owner.
-  int Emptied() const {
-    if (ftruncate(file_, 0) != 0) Fail("cannot be written");
+  /// Returns a descriptor of the file for another owner.
+  int Copy() const {
     const int copy = fcntl(file_, F_DUPFD_CLOEXEC, 0);
     if (copy < 0) Fail("cannot be opened");
     return copy;
@@ -126,7 +125,7 @@ std::shared_ptr<const RowIndex> IndexCache::Get(
   }
   std::shared_ptr<RowIndex> made;  // it stays open: others may remove its file
   try {
-    made = std::make_shared<RowIndex>(file.Emptied(), num_encoders);
+    made = std::make_shared<RowIndex>(file.Copy(), num_encoders);
     build(*made);
   } catch (...) {
     file.Remove();
@@ -137,12 +136,13 @@ std::shared_ptr<const RowIndex> IndexCache::Get(
   return made;
 }
 
-/// Removes a file that a killed job left behind. A job locks the file that it fills.
-static void RemoveUnlessLocked(const fs::path& path) {
+/// Removes a file that no job fills. A job locks the file that it fills.
+static bool RemoveUnlessLocked(const fs::path& path) {
   const int file = open(path.c_str(), O_RDWR | O_CLOEXEC);
-  if (file < 0) return;
-  if (flock(file, LOCK_EX | LOCK_NB) == 0) unlink(path.c_str());
+  if (file < 0) return false;
+  const bool removed = flock(file, LOCK_EX | LOCK_NB) == 0 && unlink(path.c_str()) == 0;
   close(file);
+  return removed;
 }
 
 void IndexCache::MakeRoom() const {
@@ -156,8 +156,8 @@ void IndexCache::MakeRoom() const {
   std::error_code failure;
   fs::directory_iterator file(folder_, failure);
   for (; !failure && file != fs::directory_iterator(); file.increment(failure)) {
-    if (file->path().extension() == kBuilding) RemoveUnlessLocked(file->path());
-    if (file->path().extension() != kEnding) continue;
+    const fs::path ending = file->path().extension();
+    if (ending != kEnding && ending != kBuilding) continue;
     std::error_code gone;  // others remove files, too
     Entry entry{file->last_write_time(gone), static_cast<std::int64_t>(file->file_size(gone)),
                 file->path()};
@@ -169,8 +169,10 @@ void IndexCache::MakeRoom() const {
   std::ranges::sort(entries, {}, &Entry::used);
   // The newest stays: it is in use.
   for (std::size_t i = 0; i + 1 < entries.size() && total > limit_bytes_; ++i) {
-    fs::remove(entries[i].path, failure);
-    total -= entries[i].size;
+    const fs::path& path = entries[i].path;
+    const bool removed =
+        path.extension() == kBuilding ? RemoveUnlessLocked(path) : fs::remove(path, failure);
+    if (removed) total -= entries[i].size;
   }
 }
 

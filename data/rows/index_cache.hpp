@@ -1,5 +1,5 @@
 // The folder of indexes that jobs share. An index is whole or absent. A job waits for an index that another
-// job is building.
+// job is building, and goes on with one whose job was killed.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@ class IndexCache {
   IndexCache(const std::string& folder, std::int64_t limit_bytes);
 
   /// Returns the index of a key of letters and digits. If none exists, or `is_final` rejects it, calls
-  /// `build` to fill a new one. If `build` throws, no index remains.
+  /// `build` to fill a new one, which may have a part. If `build` throws, no index remains.
   std::shared_ptr<const RowIndex> Get(
       const std::string& key, std::size_t num_encoders, const std::function<void(RowIndex&)>& build,
       const std::function<bool(const RowIndex&)>& is_final = {}) const;

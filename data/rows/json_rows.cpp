@@ -39,7 +39,8 @@ std::ifstream OpenStream(const std::string& path) {
 /// The bytes of a stream, counted.
 struct CountedBytes {
   std::streambuf* buffer = nullptr;
-  std::int64_t count = 0;  ///< taken so far
+  std::int64_t count = 0;   ///< taken so far
+  std::string before = {};  ///< comes before the stream, in reverse; not counted
 };
 
 /// Iterates over them. The parser takes one byte at a time, so `count` tells where it is.
@@ -54,9 +55,14 @@ class ByteIterator {
   ByteIterator() = default;
   explicit ByteIterator(CountedBytes& bytes) : bytes_(&bytes) {}
   char operator*() const {
+    if (!bytes_->before.empty()) return bytes_->before.back();
     return std::streambuf::traits_type::to_char_type(bytes_->buffer->sgetc());
   }
   ByteIterator& operator++() {
+    if (!bytes_->before.empty()) {
+      bytes_->before.pop_back();
+      return *this;
+    }
     bytes_->buffer->sbumpc();
     ++bytes_->count;
     return *this;
@@ -65,8 +71,9 @@ class ByteIterator {
 
  private:
   bool AtEnd() const {
-    return bytes_ == nullptr || std::streambuf::traits_type::eq_int_type(
-                                    bytes_->buffer->sgetc(), std::streambuf::traits_type::eof());
+    return bytes_ == nullptr || (bytes_->before.empty() &&
+                                 std::streambuf::traits_type::eq_int_type(
+                                     bytes_->buffer->sgetc(), std::streambuf::traits_type::eof()));
   }
 
   CountedBytes* bytes_ = nullptr;
@@ -132,11 +139,20 @@ class ListScanner : public nlohmann::json_sax<json> {
 
 class JsonListFormat final : public RowFormat {
  public:
-  void Scan(const std::string& path,
-            const std::function<void(const RowSpan&)>& found) const override {
+  void ScanAfter(const std::string& path, const std::optional<RowSpan>& last,
+                 const std::function<void(const RowSpan&)>& found) const override {
     std::ifstream stream = OpenStream(path);
     CountedBytes bytes{stream.rdbuf()};
-    ListScanner scanner(bytes, found);
+    if (last) {
+      stream.seekg(last->offset);
+      // Other values end where the parser has read beyond them.
+      if (stream.peek() != '{') throw std::runtime_error("expected an object");
+      bytes.count = last->offset + last->size;
+      stream.seekg(bytes.count);
+      bytes.before = "}{[";  // a list whose first row stands for all up to here
+    }
+    const auto found_after = LessFirst(last.has_value(), found);
+    ListScanner scanner(bytes, found_after);
     json::sax_parse(ByteIterator(bytes), ByteIterator(), &scanner);
   }
   void Read(const SharedBytes& bytes, const RowOrigin&, const std::vector<RowField>& fields,
@@ -158,10 +174,14 @@ class JsonListFormat final : public RowFormat {
 
 class JsonLinesFormat final : public RowFormat {
  public:
-  void Scan(const std::string& path,
-            const std::function<void(const RowSpan&)>& found) const override {
+  void ScanAfter(const std::string& path, const std::optional<RowSpan>& last,
+                 const std::function<void(const RowSpan&)>& found) const override {
     std::ifstream stream = OpenStream(path);
     RowSpan span;
+    if (last) {
+      span = {last->offset + last->size + 1, 0, last->line};
+      stream.seekg(span.offset);
+    }
     for (std::string text; std::getline(stream, text); span.offset += span.size + 1) {
       ++span.line;
       span.size = std::ssize(text);

@@ -303,13 +303,15 @@ class ParquetReader final : public RowStore {
 class ParquetFormat final : public RowFormat {
  public:
   /// The offset of a row is its number.
-  void Scan(const std::string& path,
-            const std::function<void(const RowSpan&)>& found) const override {
+  void ScanAfter(const std::string& path, const std::optional<RowSpan>& last,
+                 const std::function<void(const RowSpan&)>& found) const override {
     if (const std::string reason = WhyNotOpened(path); !reason.empty()) {
       throw std::runtime_error(reason);
     }
     const ParquetReader reader(path);
-    for (std::int64_t row = 0; row < reader.num_rows(); ++row) found({row, 0, 0});
+    for (std::int64_t row = last ? last->offset + 1 : 0; row < reader.num_rows(); ++row) {
+      found({row, 0, 0});
+    }
   }
   std::unique_ptr<const RowStore> Open(const std::string& path) const override {
     return std::make_unique<const ParquetReader>(path);
@@ -355,7 +357,8 @@ namespace {
 
 class NoParquet final : public RowFormat {
  public:
-  void Scan(const std::string&, const std::function<void(const RowSpan&)>&) const override {
+  void ScanAfter(const std::string&, const std::optional<RowSpan>&,
+                 const std::function<void(const RowSpan&)>&) const override {
     throw std::runtime_error(
         "this build reads no Parquet files: build it with -DTROUPE_ARROW=DIR, the folder of "
         "Arrow's C++ library (docs/data.md)");

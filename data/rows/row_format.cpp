@@ -1,6 +1,7 @@
 #include "data/rows/row_format.hpp"
 
 #include <filesystem>
+#include <utility>
 
 #include "files/byte_source.hpp"
 
@@ -25,6 +26,13 @@ class PieceReader final : public RowStore {
 
 std::unique_ptr<const RowStore> RowFormat::Open(const std::string& path) const {
   return std::make_unique<const PieceReader>(path);
+}
+
+std::function<void(const RowSpan&)> LessFirst(bool less_first,
+                                              const std::function<void(const RowSpan&)>& found) {
+  return [less_first, &found](const RowSpan& span) mutable {
+    if (!std::exchange(less_first, false)) found(span);
+  };
 }
 
 const RowFormat& FormatOfFile(const std::string& path) {

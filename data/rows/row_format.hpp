@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -35,8 +36,13 @@ class RowFormat {
   virtual ~RowFormat() = default;
   /// Calls `found` for each row of the file at `path`, in order, and holds none of them. Throws
   /// std::runtime_error, the reason as one line, where the rows that follow cannot be found.
-  virtual void Scan(const std::string& path,
-                    const std::function<void(const RowSpan&)>& found) const = 0;
+  void Scan(const std::string& path, const std::function<void(const RowSpan&)>& found) const {
+    ScanAfter(path, std::nullopt, found);
+  }
+  /// The same for the rows after `last`, which an earlier scan of the file has found. May throw if it
+  /// cannot begin there; a scan of the whole file then says what is wrong with it.
+  virtual void ScanAfter(const std::string& path, const std::optional<RowSpan>& last,
+                         const std::function<void(const RowSpan&)>& found) const = 0;
   /// Opens a file to read its rows. Throws std::runtime_error, one line.
   virtual std::unique_ptr<const RowStore> Open(const std::string& path) const;
   /// Fills `row` from its bytes: `row.id` even if the rest cannot be read. Throws
@@ -46,6 +52,10 @@ class RowFormat {
   /// Whether the files that rows name lie in the file itself.
   virtual bool holds_items() const { return false; }
 };
+
+/// Returns a function that calls `found`, if `less_first` not the first time. `found` must outlive it.
+std::function<void(const RowSpan&)> LessFirst(bool less_first,
+                                              const std::function<void(const RowSpan&)>& found);
 
 /// Returns the format of a file: lines for *.jsonl, a tar archive for *.tar, Parquet for *.parquet,
 /// else a list.

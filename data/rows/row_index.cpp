@@ -29,6 +29,16 @@ struct Header {
 };
 static_assert(sizeof(Header) <= kHeaderSize);
 
+constexpr std::array<char, 8> kPartMagic = {'t', 'r', 'o', 'u', 'p', 'e', 'p', '1'};
+
+/// The same of a part.
+struct PartHeader {
+  std::array<char, 8> magic = kPartMagic;
+  std::int64_t num_encoders = 0;
+  IndexPart part;
+};
+static_assert(sizeof(PartHeader) <= kHeaderSize);
+
 /// As it lies in the file, before the lengths.
 struct Record {
   std::int64_t offset = 0;
@@ -71,10 +81,26 @@ RowSums& RowSums::operator+=(const RowSums& other) {
 }
 
 RowIndex::RowIndex(std::size_t num_encoders)
-    : RowIndex(memfd_create("troupe_rows", MFD_CLOEXEC), num_encoders) {}
+    : RowIndex(memfd_create("troupe_rows", MFD_CLOEXEC), num_encoders) {
+  in_memory_ = true;
+}
 
 RowIndex::RowIndex(int file, std::size_t num_encoders) : file_(file), num_encoders_(num_encoders) {
   if (file_ < 0) Fail("cannot be made");
+  PartHeader header;
+  struct stat status = {};
+  if (pread(file_, &header, sizeof header, 0) != sizeof header || fstat(file_, &status) != 0)
+    return;
+  const IndexPart& part = header.part;
+  const std::int64_t rows = part.sums.rows;
+  if (header.magic != kPartMagic ||
+      header.num_encoders != static_cast<std::int64_t>(num_encoders) || rows < 0 ||
+      rows > status.st_size || status.st_size < OffsetOf(rows) || part.measured < 0 ||
+      part.measured > rows) {
+    return;
+  }
+  part_ = part;
+  sums_.rows = num_written_ = rows;
 }
 
 RowIndex::RowIndex(const std::string& path, std::size_t num_encoders)
@@ -87,8 +113,7 @@ RowIndex::RowIndex(const std::string& path, std::size_t num_encoders)
     if (fstat(file_, &status) != 0) Fail("cannot be read");
     const std::int64_t rows = header.sums.rows;
     if (header.magic != kMagic || header.num_encoders != static_cast<std::int64_t>(num_encoders) ||
-        rows < 0 || rows > status.st_size ||
-        status.st_size != kHeaderSize + rows * static_cast<std::int64_t>(record_size())) {
+        rows < 0 || rows > status.st_size || status.st_size != OffsetOf(rows)) {
       throw IndexError("index: not a whole one");
     }
   } catch (...) {
@@ -103,6 +128,10 @@ RowIndex::RowIndex(const std::string& path, std::size_t num_encoders)
 
 RowIndex::~RowIndex() { close(file_); }
 
+std::int64_t RowIndex::OffsetOf(std::int64_t row) const {
+  return kHeaderSize + row * static_cast<std::int64_t>(record_size());
+}
+
 void RowIndex::Append(const RowSpan& span) {
   const Record record{.offset = span.offset, .size = Narrow(span.size), .line = Narrow(span.line)};
   const std::size_t at = appended_.size();
@@ -113,7 +142,7 @@ void RowIndex::Append(const RowSpan& span) {
 }
 
 void RowIndex::Flush() {
-  Write(kHeaderSize + num_written_ * static_cast<std::int64_t>(record_size()), appended_);
+  Write(OffsetOf(num_written_), appended_);
   num_written_ = sums_.rows;
   appended_.clear();
 }
@@ -132,7 +161,7 @@ void RowIndex::Set(std::int64_t row, const RowFacts& facts) {
     const std::uint32_t length = Narrow(facts.lengths[i]);
     std::memcpy(bytes.data() + sizeof record + i * sizeof length, &length, sizeof length);
   }
-  Write(kHeaderSize + row * static_cast<std::int64_t>(record_size()), bytes);
+  Write(OffsetOf(row), bytes);
 }
 
 RowFacts RowIndex::Get(std::int64_t row) const {
@@ -141,7 +170,7 @@ RowFacts RowIndex::Get(std::int64_t row) const {
   std::span<std::byte> bytes = small;
   if (record_size() > small.size()) bytes = large = std::vector<std::byte>(record_size());
   bytes = bytes.first(record_size());
-  Read(kHeaderSize + row * static_cast<std::int64_t>(record_size()), bytes);
+  Read(OffsetOf(row), bytes);
   Record record;
   std::memcpy(&record, bytes.data(), sizeof record);
   RowFacts facts{.span = {record.offset, record.size, record.line},
@@ -159,6 +188,29 @@ RowFacts RowIndex::Get(std::int64_t row) const {
   return facts;
 }
 
+void RowIndex::WriteHeader(std::span<const std::byte> header) const {
+  std::array<std::byte, kHeaderSize> bytes = {};
+  std::ranges::copy(header, bytes.begin());
+  Write(0, bytes);
+}
+
+void RowIndex::Keep(const IndexPart& part) {
+  if (in_memory_) return;
+  Flush();
+  const PartHeader header{.num_encoders = static_cast<std::int64_t>(num_encoders_), .part = part};
+  // The header must not reach the disk before the rows that it counts.
+  if (fdatasync(file_) != 0) Fail("cannot be written");
+  WriteHeader(std::as_bytes(std::span(&header, 1)));
+}
+
+void RowIndex::Clear() {
+  part_ = {};
+  sums_ = {};
+  num_written_ = 0;
+  appended_.clear();
+  if (ftruncate(file_, 0) != 0) Fail("cannot be written");
+}
+
 void RowIndex::Finish(const RowSums& sums) {
   Flush();
   const std::int64_t rows = sums_.rows;
@@ -169,9 +221,9 @@ void RowIndex::Finish(const RowSums& sums) {
   Header header{.num_encoders = static_cast<std::int64_t>(num_encoders_), .sums = sums_};
   std::ranges::copy(digest_, header.digest.begin());
   std::ranges::copy(facts_digest_, header.facts_digest.begin());
-  std::array<std::byte, kHeaderSize> bytes = {};
-  std::memcpy(bytes.data(), &header, sizeof header);
-  Write(0, bytes);
+  WriteHeader(std::as_bytes(std::span(&header, 1)));
+  // A part may have had more.
+  if (ftruncate(file_, OffsetOf(rows)) != 0) Fail("cannot be written");
 }
 
 std::string RowIndex::DigestOfRecords(std::size_t of_each) const {
@@ -181,7 +233,7 @@ std::string RowIndex::DigestOfRecords(std::size_t of_each) const {
   for (std::int64_t row = 0; row < sums_.rows;) {
     const std::size_t count = std::min(at_once, static_cast<std::size_t>(sums_.rows - row));
     const std::span<std::byte> records = std::span(bytes).first(count * record_size());
-    Read(kHeaderSize + row * static_cast<std::int64_t>(record_size()), records);
+    Read(OffsetOf(row), records);
     for (std::size_t i = 0; i < count; ++i) {
       digest.Update(records.subspan(i * record_size(), of_each));
     }

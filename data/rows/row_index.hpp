@@ -1,7 +1,8 @@
 // The index of a file of rows: the place of each row, and the sizes of its sample. A run reads any row
-// without those before it. The index is a file, too: memory holds only its header.
+// without those before it. The index is a file, too: memory holds only its header. A job that is killed
+// while it fills an index leaves a part of it, with which another one goes on.
 //
-//   header   256 bytes: number of encoders, sums, digests
+//   header   256 bytes: number of encoders, sums, digests; of a part: how much there is
 //   records  one per row: offset 8, size 4, line 4, CRC-32 4, tokens 4, labels 4, flags 4 bytes, then
 //            4 bytes per encoder, the total length of its items; little endian
 #pragma once
@@ -44,6 +45,13 @@ struct RowSums {
   RowSums& operator+=(const RowSums& other);
 };
 
+/// How much of an index there is.
+struct IndexPart {
+  RowSums sums;                 ///< rows: those found; all else: of those measured
+  std::int64_t measured = 0;    ///< rows whose facts are known: the first ones
+  bool has_all_places = false;  ///< the file has no further rows
+};
+
 /// An index that cannot be made, written or read; one line.
 struct IndexError : std::runtime_error {
   using std::runtime_error::runtime_error;
@@ -54,7 +62,8 @@ class RowIndex {
  public:
   /// An empty index in memory.
   explicit RowIndex(std::size_t num_encoders);
-  /// An empty index in the open file `file`, which it closes.
+  /// Goes on with the part of an index in the open file `file`, which it closes. Begins a new one if the file
+  /// has none.
   RowIndex(int file, std::size_t num_encoders);
   /// Opens one that was finished. Throws if it is incomplete, or was made for another number of encoders.
   RowIndex(const std::string& path, std::size_t num_encoders);
@@ -68,6 +77,12 @@ class RowIndex {
   void Flush();
   /// Writes all facts of a row.
   void Set(std::int64_t row, const RowFacts& facts);
+  /// Returns the part that the file had. An index in memory has none.
+  const IndexPart& part() const { return part_; }
+  /// Writes the rows so far to the disk, for a job that goes on with them. Does nothing in memory.
+  void Keep(const IndexPart& part);
+  /// Removes all rows.
+  void Clear();
   /// Writes the sums and the digests.
   void Finish(const RowSums& sums);
 
@@ -82,6 +97,9 @@ class RowIndex {
 
  private:
   std::size_t record_size() const { return 32 + 4 * num_encoders_; }
+  /// Returns where the record of a row begins in the file.
+  std::int64_t OffsetOf(std::int64_t row) const;
+  void WriteHeader(std::span<const std::byte> header) const;
   void Write(std::int64_t offset, std::span<const std::byte> bytes) const;
   void Read(std::int64_t offset, std::span<std::byte> bytes) const;
   /// Of the first `of_each` bytes of each record.
@@ -89,6 +107,8 @@ class RowIndex {
 
   int file_ = -1;
   std::size_t num_encoders_ = 0;
+  bool in_memory_ = false;
+  IndexPart part_;
   std::vector<std::byte> appended_;  ///< records that are not written yet
   std::int64_t num_written_ = 0;
   RowSums sums_;

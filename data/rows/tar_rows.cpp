@@ -1,6 +1,9 @@
 #include <algorithm>
 #include <archive.h>
 #include <archive_entry.h>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <stdexcept>
@@ -233,33 +236,39 @@ void RequireZeros(const std::string& path, std::int64_t begin, std::int64_t end,
 
 class TarFormat final : public RowFormat {
  public:
-  void Scan(const std::string& path,
-            const std::function<void(const RowSpan&)>& found) const override {
+  void ScanAfter(const std::string& path, const std::optional<RowSpan>& last,
+                 const std::function<void(const RowSpan&)>& found) const override {
     if (const std::string reason = WhyNotOpened(path); !reason.empty()) {
       throw std::runtime_error(reason);
     }
     const auto size = static_cast<std::int64_t>(std::filesystem::file_size(path));
     if (size == 0) throw std::runtime_error("an empty file");
+    const std::int64_t begin = last ? last->offset : 0;  // the last row may end the archive
+    const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(path.c_str(), "rbe"),
+                                                               std::fclose);
+    if (file == nullptr || fseeko(file.get(), begin, SEEK_SET) != 0) {
+      throw std::runtime_error(std::string("cannot be read: ") + std::strerror(errno));
+    }
     const Archive open = NewArchive();
-    constexpr std::size_t kBlock = std::size_t{1} << 16;
-    if (archive_read_open_filename(open.get(), path.c_str(), kBlock) != ARCHIVE_OK) {
+    if (archive_read_open_FILE(open.get(), file.get()) != ARCHIVE_OK) {
       Fail(open.get(), "not a usable tar archive; compressed ones must be unpacked first");
     }
+    const auto found_after = LessFirst(last.has_value(), found);
     RowSpan span;
     std::string key;
     bool any = false;
     while (archive_entry* const entry = NextFile(open.get())) {
-      const std::int64_t at = archive_read_header_position(open.get());
+      const std::int64_t at = begin + archive_read_header_position(open.get());
       const std::string member = PathOf(entry);
       if (any && Split(member).key == key) continue;
-      if (any) found({span.offset, at - span.offset, 0});
+      if (any) found_after({span.offset, at - span.offset, 0});
       any = true;
       key = Split(member).key;
       span.offset = at;
     }
-    const auto end = archive_filter_bytes(open.get(), 0);
+    const std::int64_t end = begin + archive_filter_bytes(open.get(), 0);
     RequireZeros(path, std::max<std::int64_t>(0, size - kEndBytes), size, kCutShort);
-    if (any) found({span.offset, std::min<std::int64_t>(size, end) - span.offset, 0});
+    if (any) found_after({span.offset, std::min<std::int64_t>(size, end) - span.offset, 0});
     RequireZeros(path, end, size, kSecondArchive);
   }
 
