@@ -1,7 +1,11 @@
 #include "actors/machine_link.hpp"
 
 #include <algorithm>
+#include <cstring>
 #include <exception>
+#include <optional>
+#include <stdexcept>
+#include <string>
 #include <utility>
 
 namespace troupe {
@@ -44,12 +48,37 @@ Promise<SamplePrepared> AskMachine(LinkPointer self, const PrepareSample& ask) {
   return asked.answer;
 }
 
+/// Returns the sample as it is prepared here; none if it cannot be.
+std::optional<Buffer> PreparedHere(const InputSource& source, const SampleTicket& ticket) {
+  try {
+    return source.Prepare(ticket);
+  } catch (const std::exception&) {
+    return std::nullopt;
+  }
+}
+
+/// Returns whether the first sample of a machine may be used. Throws if it has other bytes than here.
+bool IsAsHere(const InputSource& source, const SampleTicket& ticket, const Buffer& sample) {
+  const std::optional<Buffer> here = PreparedHere(source, ticket);
+  if (!here) return false;  // a worker says why
+  if (here->num_bytes() == sample.num_bytes() &&
+      std::memcmp(here->data(), sample.data(), sample.num_bytes()) == 0) {
+    return true;
+  }
+  throw std::runtime_error("its sample of row " + std::to_string(ticket.row) +
+                           " has other bytes than this process gives it: its files differ");
+}
+
 void OnPrepared(LinkPointer self, const MachinePrepared& prepared) {
   MachineLinkState& s = self->state;
   const MachineSample& arrived = prepared.arrived;
   try {
     const auto found = s.asked.find(prepared.number);
-    const bool may_use = s.config.source->MayUse(found->second.ticket, arrived.sample);
+    const SampleTicket& ticket = found->second.ticket;
+    bool may_use = s.config.source->MayUse(ticket, arrived.sample);
+    if (may_use && !s.is_compared) {
+      s.is_compared = may_use = IsAsHere(*s.config.source, ticket, arrived.sample);
+    }
     found->second.answer.deliver(
         SamplePrepared{prepared.microbatch, arrived.sample, arrived.phase_ns, may_use});
     s.asked.erase(found);

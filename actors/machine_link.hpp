@@ -3,7 +3,8 @@
 //             MachinePrepared   from its connection
 //             MachineGone       likewise; the actor ends
 //
-// It takes no sample that differs from its index. A machine that sends one is dismissed.
+// It takes no sample that differs from its index, and prepares the first one itself to compare all bytes: images
+// may differ in their pixels alone. A machine that sends another sample is dismissed.
 #pragma once
 
 #include <cstdint>
@@ -31,6 +32,7 @@ struct MachineLinkState {
   MachineLinkConfig config;
   std::map<std::int64_t, Asked> asked;  ///< by number
   std::int64_t next_number = 0;
+  bool is_compared = false;  ///< a sample of the machine had the bytes that it has here
 };
 
 MachineLink::behavior_type RunMachineLink(ActorPointer<MachineLink, MachineLinkState> self,

@@ -413,7 +413,7 @@ void AddMachine(NodePointer self, std::shared_ptr<FeedMachine> machine) {
   const ActorId id{.kind = ActorKind::kMachineLink,
                    .of = name + " of " + s.config.processes->Of(s.config.self).name};
   const Spawned made =
-      Make(self, id, false, RunMachineLink, MachineLinkConfig{s.config.source, std::move(machine)});
+      Make(self, id, true, RunMachineLink, MachineLinkConfig{s.config.source, std::move(machine)});
   self->send(s.dispatcher, MachineJoined{made.actor, name, credits});
 }
 

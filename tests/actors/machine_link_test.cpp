@@ -10,9 +10,32 @@
 namespace troupe {
 namespace {
 
-/// A sample is the number of its row; the one of a bad row is not its sample.
+/// A sample is the number of its row and, if it was prepared here, 9.
+class RowNumber : public SampleWork {
+ public:
+  RowNumber(const SampleTicket& ticket, int& num_prepared)
+      : ticket_(ticket), num_prepared_(num_prepared) {}
+  void Read() override {
+    if (ticket_.row == 13) throw std::runtime_error("a bad row");
+  }
+  void Tokenize() override {}
+  Buffer Decode() override {
+    ++num_prepared_;
+    return RowsOf({static_cast<double>(ticket_.row), 9});
+  }
+
+ private:
+  SampleTicket ticket_;
+  int& num_prepared_;
+};
+
+/// A negative number stands for a sample with replaced files.
 class CheckingSource : public InputSource {
  public:
+  std::unique_ptr<SampleWork> Begin(const SampleTicket& ticket) const override {
+    return std::make_unique<RowNumber>(ticket, num_prepared);
+  }
+  mutable int num_prepared = 0;
   std::shared_ptr<const Inputs> Assemble(const FeedUnit&, const std::vector<Buffer>&) override {
     throw std::logic_error("a link assembles nothing");
   }
@@ -56,14 +79,14 @@ class LinkFixture : public ActorFixture {
     return ActorFixture::Ask<SamplePrepared>(link, PrepareSample{7, {.row = row}});
   }
   /// The machine has prepared the sample that it was asked for as number `i`.
-  void Prepare(std::size_t i, double row) {
-    machine->prepared.at(i)({RowsOf({row}), {3, 4, 5}, 2});
+  void Prepare(std::size_t i, double row, double rest = 9) {
+    machine->prepared.at(i)({RowsOf({row, rest}), {3, 4, 5}, 2});
     Deliver();
   }
 
   std::shared_ptr<FakeMachine> machine = std::make_shared<FakeMachine>();
-  MachineLink link =
-      Spawn(RunMachineLink, MachineLinkConfig{std::make_shared<CheckingSource>(), machine});
+  std::shared_ptr<CheckingSource> source = std::make_shared<CheckingSource>();
+  MachineLink link = Spawn(RunMachineLink, MachineLinkConfig{source, machine});
 };
 
 }  // namespace
@@ -79,7 +102,7 @@ TEST_CASE_METHOD(LinkFixture, "a link answers with what its machine has prepared
   const SamplePrepared& prepared = two->answers[0];
   CHECK(prepared.microbatch == 7);
   CHECK(prepared.may_use);
-  CHECK(ValuesOf(prepared.sample) == std::vector<double>{2});
+  CHECK(ValuesOf(prepared.sample) == std::vector<double>{2, 9});
   REQUIRE(prepared.phase_ns.size() == kNumDataPhases);
   CHECK(std::vector(prepared.phase_ns.begin(), prepared.phase_ns.begin() + 3) ==
         std::vector<std::int64_t>{3, 4, 5});
@@ -98,6 +121,37 @@ TEST_CASE_METHOD(LinkFixture, "a machine that sends another sample is dismissed"
   CHECK(one->errors.size() == 1);
   CHECK(two->errors.size() == 1);
   CHECK(Ask(3)->errors.size() == 1);
+}
+
+TEST_CASE_METHOD(LinkFixture, "the first sample of a machine has the bytes that it has here",
+                 "[actors][dispatcher]") {
+  SECTION("it is compared once") {
+    for (std::size_t i = 0; i < 3; ++i) {
+      const auto asked = Ask(1);
+      Prepare(i, 1, i == 0 ? 9 : 8);
+      CHECK(asked->answers.size() == 1);
+    }
+    CHECK(source->num_prepared == 1);
+    CHECK(machine->dismissed.empty());
+  }
+  SECTION("a machine whose sample differs is dismissed") {
+    const auto asked = Ask(1);
+    Prepare(0, 1, 8);
+    CHECK(asked->errors.size() == 1);
+    CHECK(machine->dismissed ==
+          std::vector<std::string>{"its sample of row 1 has other bytes than this process gives "
+                                   "it: its files differ"});
+  }
+  SECTION("one that cannot be prepared here is left to a worker, and the next is compared") {
+    const auto bad = Ask(13);
+    Prepare(0, 13);
+    REQUIRE(bad->answers.size() == 1);
+    CHECK_FALSE(bad->answers[0].may_use);
+    Ask(2);
+    Prepare(1, 2);
+    CHECK(source->num_prepared == 1);
+    CHECK(machine->dismissed.empty());
+  }
 }
 
 TEST_CASE_METHOD(LinkFixture, "when its machine is gone, a link answers all requests and ends",

@@ -114,6 +114,32 @@ TEST_CASE_METHOD(FeedRuns, "a machine that lacks a file leaves the samples to th
   CHECK((outcome.exit_code == 0 || outcome.exit_code == 4));
 }
 
+TEST_CASE_METHOD(FeedRuns, "a machine with other images of the same sizes is not used", "[feed]") {
+  const ScratchFolder copy;
+  fs::copy(*this / "images", copy / "images", fs::copy_options::recursive);
+  fs::copy(*this / "train.json", copy / "train.json");
+  for (int i = 1; i <= 20; ++i) {
+    const std::string one = copy / ("images/" + std::to_string(i) + ".png");
+    const std::string two = copy / ("images/" + std::to_string(41 - i) + ".png");
+    fs::rename(one, copy / "images/swap");
+    fs::rename(two, one);
+    fs::rename(copy / "images/swap", two);
+  }
+  REQUIRE(TrainWith({"data.workers=1"}, {}).exit_code == 0);
+  const auto alone = Losses();
+  auto machine = StartMachine(0, {"--set", "data.train=" + (copy / "train.json")});
+  Words slow = At();  // so that the machine comes before the end
+  slow.push_back("run.steps=300");
+  const Outcome run = TrainWith(slow, {"--key-file", *this / "run.key"});
+  CHECK(run.exit_code == 0);
+  CHECK_THAT(run.err + run.out, Contains("is not used: its sample of row"));
+  const Outcome outcome = machine.get();
+  CHECK(outcome.exit_code == 4);
+  CHECK_THAT(outcome.err, Contains("its files differ"));
+  const auto losses = Losses();
+  CHECK(std::equal(alone.begin(), alone.end(), losses.begin()));
+}
+
 TEST_CASE_METHOD(FeedRuns, "what feed needs is said before anything starts", "[feed]") {
   const auto feed = [&](const Words& more) {
     Words words = {"feed", "configs/shapes.toml"};
