@@ -224,6 +224,14 @@ Finding CheckJoinPort(const std::string& address, const std::string& error) {
                "cluster.join");
 }
 
+Finding CheckFeedPort(const std::string& address, const std::string& error) {
+  if (error.empty()) return Well("ports", address + " is free for feed machines");
+  return Fails(
+      "ports", error,
+      "end the program that listens there, or choose an address of this machine and a free "
+      "port in data.feed_address");
+}
+
 Finding CheckPortRange(const std::string& range, int free, int needed) {
   return FailsIf(free < needed, "ports",
                  "transport.port_range " + range + ": " + std::to_string(free) + " free, " +

@@ -161,6 +161,13 @@ Findings CheckJoin(const MachinePart& part) {
   return {CheckJoinPort(ToString(*part.join), TryListening(part.join->host, part.join->port))};
 }
 
+/// The port of feed machines. No finding without one, or on another machine.
+Findings CheckFeed(const DataConfig& data, const MachinePart& part) {
+  if (data.feed_address.empty() || !part.first) return {};
+  const Address at = ParseAddress(data.feed_address);
+  return {CheckFeedPort(data.feed_address, TryListening(at.host, at.port))};
+}
+
 /// The need of each GPU of this machine that ranks use. Empty if there are too few GPUs, which is
 /// reported.
 std::vector<GpuMemory> GpuMemoryHere(const Config& config, const std::vector<StageNeed>& stages,
@@ -261,8 +268,12 @@ Findings CheckMachine(const Config& config, const MachinePart& part) {
   if (part.num_processes > 1) {
     CheckCluster(config, part, findings);
   } else {
-    findings.push_back(Well("cluster", "one process: no ports, no key and no transport needed"));
+    findings.push_back(
+        Well("cluster", config.data.feed_address.empty()
+                            ? "one process: no ports, no key and no transport needed"
+                            : "one process: no transport needed, a run key for feed machines"));
   }
+  std::ranges::move(CheckFeed(config.data, part), back_inserter(findings));
   return findings;
 }
 

@@ -282,6 +282,11 @@ TEST_CASE("the doctor names a port that is taken", "[cli][doctor]") {
   const TwoNodes two;
   RequireOnlyFailure(Examine(two.Arguments("0/2", join)), "ports",
                      join + ": address already in use");
+  RequireOnlyFailure(Examine({"--set", "data.feed_address=" + join}), "ports",
+                     join + ": address already in use");
+  const std::string free = ToString(Socket::Listen({"127.0.0.1", 0}).local_address());
+  CHECK_THAT(Examine({"--set", "data.feed_address=" + free}).out,
+             Contains(free + " is free for feed machines"));
   // Only the join address shows that node 0 is here.
   RequireOnlyFailure(Examine(two.Arguments("", join)), "ports", join);
 }
