@@ -164,9 +164,29 @@ void Progress::Finish() {
   bar_open_ = false;
 }
 
+nlohmann::ordered_json ReplacedJson(const ReplacedItem& item) {
+  return {{"train", item.train},
+          {"source", item.source},
+          {"row", item.row},
+          {"file", item.file},
+          {"reason", item.line}};
+}
+
+static void AddReplaced(const nlohmann::json& files, std::set<ReplacedItem>& replaced) {
+  if (!files.is_array()) return;
+  for (const auto& file : files) {
+    if (!file.is_object()) continue;
+    replaced.insert({file.value("train", true), file.value("source", -1),
+                     file.value("row", std::int64_t{0}), file.value("file", ""),
+                     file.value("reason", "")});
+  }
+}
+
 void RunHistory::Add(const std::string& line) {
   const auto json = ParseOwnJson(line);
   if (!json.is_object()) return;
+  if (const auto files = json.find("replaced_files"); files != json.end())
+    AddReplaced(*files, replaced);
   const std::int64_t step = json.value("step", std::int64_t{0});
   if (json.value("kind", "") != "step") return;
   steps = step;

@@ -75,10 +75,12 @@ TrainObserver::TrainObserver(const Config& config, const RunDirectory& directory
   tensorboard_.emplace(config, directory.File(kTensorBoardFolder), steps_done, source_);
 }
 
-void TrainObserver::WriteMetrics(const std::string& line) {
-  const std::string text = line + '\n';
+void TrainObserver::WriteMetrics(const nlohmann::ordered_json& line) {
+  // Names of files may have any bytes.
+  const std::string text =
+      line.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + '\n';
   metrics_.Write(std::as_bytes(std::span(text)));
-  history_.Add(line);
+  history_.Add(text);
 }
 
 void TrainObserver::CountFaults(const RoundResult& result, nlohmann::ordered_json& line) {
@@ -86,9 +88,11 @@ void TrainObserver::CountFaults(const RoundResult& result, nlohmann::ordered_jso
   line["skipped_samples"] = source_->CountSkipped(result.round);
   line["replaced_items"] = result.replaced.size();
   for (const ReplacedItem& item : result.replaced) {
-    if (replaced_.insert(item).second) OnWarning(item.line);
+    if (!history_.replaced.insert(item).second) continue;
+    OnWarning(item.line);
+    line["replaced_files"].push_back(ReplacedJson(item));
   }
-  source_->RequireWithinLimits(replaced_);
+  source_->RequireWithinLimits(history_.replaced);
 }
 
 void TrainObserver::OnRound(const RoundResult& result) {
@@ -129,7 +133,7 @@ void TrainObserver::OnStep(const RoundResult& result) {
     line["gpu_peak_bytes"] = m.gpu->peak_bytes;
     line["gpu_reserved_bytes"] = m.gpu->reserved_bytes;
   }
-  WriteMetrics(line.dump());
+  WriteMetrics(line);
   if (tensorboard_) tensorboard_->OnStep(result, m);
   progress_.ShowStep(result, m);
 }
@@ -149,7 +153,7 @@ void TrainObserver::OnEvaluation(const RoundResult& result) {
   line["content_tokens"] = sums.content_tokens;
   CountFaults(result, line);
   line["seconds"] = result.seconds;
-  WriteMetrics(line.dump());
+  WriteMetrics(line);
   if (tensorboard_) tensorboard_->OnEvaluation(result);
   progress_.ShowLine("held out after " + Counted(result.round.step, "step") + ": " +
                      Formatted("loss %.4f, next token %.1f%%, content words %.1f%%",

@@ -4,7 +4,6 @@
 #include <memory>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
-#include <set>
 #include <string>
 
 #include "actors/job_course.hpp"
@@ -39,7 +38,7 @@ class TrainObserver : public JobObserver {
  private:
   void OnStep(const RoundResult& result);
   void OnEvaluation(const RoundResult& result);
-  void WriteMetrics(const std::string& line);
+  void WriteMetrics(const nlohmann::ordered_json& line);
   /// Adds the skipped samples and replaced items of the round to its line of metrics. Warns of each
   /// item once; throws if there are more than data.skip_limit.
   void CountFaults(const RoundResult& result, nlohmann::ordered_json& line);
@@ -48,7 +47,6 @@ class TrainObserver : public JobObserver {
   const RunDirectory& directory_;
   int num_ranks_;
   const std::shared_ptr<const RowSource> source_;
-  std::set<ReplacedItem> replaced_;
   std::shared_ptr<MemoryMeter> memory_ = MakeMemoryMeter(config_);
   Progress progress_;
   RunHistory history_;  ///< before `metrics_`, whose initializer fills it with the kept lines

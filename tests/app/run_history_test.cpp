@@ -1,3 +1,5 @@
+#include <nlohmann/json.hpp>
+
 #include <catch2/catch.hpp>
 
 #include "app/progress.hpp"
@@ -31,6 +33,14 @@ TEST_CASE("a run that is interrupted says how far it came", "[cli]") {
   CHECK(SummaryOf(Of({kBefore, Step(1), Step(2)}), 1000) ==
         "interrupted after step 2 of 1000, 0.5s: 8.0k tok/s, 150 samples/s\n");
   CHECK(SummaryOf(Of({kBefore}), 1000) == "interrupted before the first of 1000 steps\n");
+}
+
+TEST_CASE("a run knows the files that its earlier starts replaced", "[cli]") {
+  const ReplacedItem item{true, 1, 7, "a.tar: 7.png", "a.tar: row 7: not a png; replaced by zeros"};
+  nlohmann::ordered_json line = {{"kind", "held_out"}, {"step", 0}};
+  line["replaced_files"].push_back(ReplacedJson(item));
+  const RunHistory run = Of({Step(1), line.dump(), line.dump(), R"({"replaced_files":3})"});
+  CHECK(run.replaced == std::set<ReplacedItem>{item});
 }
 
 TEST_CASE("a line that was cut off, or without a speed, does not end a summary", "[cli]") {
