@@ -127,11 +127,13 @@ Wrap Portable(const Config& config) {
   };
 }
 
-std::string Train(const Config& config, std::int64_t steps, std::shared_ptr<JobObserver> observer) {
+std::string Train(const Config& config, std::int64_t steps, std::shared_ptr<JobObserver> observer,
+                  bool inspect) {
   JobSetup setup;
   setup.plan = std::make_shared<const JobPlan>(config);
   setup.source = std::make_shared<RowSource>(setup.plan->config());
   setup.observer = std::move(observer);
+  setup.inspect = inspect;
   return Run(std::move(setup), steps);
 }
 

@@ -38,7 +38,9 @@ Proof Prove(const Config& config, const Wrap& wrap = {}, bool queues = false);
 /// What makes the programs of `config` compute as on a device.
 Wrap Portable(const Config& config);
 
-/// `steps` training steps without a reference, reported to `observer`. Returns the failure.
-std::string Train(const Config& config, std::int64_t steps, std::shared_ptr<JobObserver> observer);
+/// `steps` training steps without a reference, reported to `observer`: with gradients if `inspect`.
+/// Returns the failure.
+std::string Train(const Config& config, std::int64_t steps, std::shared_ptr<JobObserver> observer,
+                  bool inspect = false);
 
 }  // namespace troupe
