@@ -240,6 +240,7 @@ class TrainWork : public Work {
     if (!data_anew_) {
       begin_.place = data.place;
       begin_.group = data.group;
+      if (rows_) rows_->BeginAt(data.window);
     }
     if (!config.run.epochs) return;
     Config rest = config;
@@ -272,7 +273,7 @@ class TrainWork : public Work {
                   .group = begin_.group,
                   .rows = rows_ ? rows_->train_size() : 0,
                   .digest = digest_};
-    checkpoints.manifest = [state, begin = begin_, plan = training_](
+    checkpoints.manifest = [state, begin = begin_, plan = training_, rows = rows_](
                                std::int64_t steps, const std::vector<SavedShard>& saved) mutable {
       std::vector<WrittenShard> shards;
       for (const SavedShard& shard : saved) {
@@ -280,6 +281,7 @@ class TrainWork : public Work {
       }
       state.step = steps;
       state.data.place = PlaceAfter(plan->config(), begin, steps);
+      if (rows) state.data.window = rows->WindowAt(state.data.place);
       return FormatManifest(MakeManifest(state, shards));
     };
     checkpoints.completed = [saved_steps = saved_steps_](std::int64_t steps) {

@@ -141,11 +141,20 @@ RunState ParseRun(const Json& json) {
                .configuration = ParseText(json, "configuration"),
                .data = {}};
   const Json& data = json["data"];
-  RequireKeys(data, "data", {"place", "group", "rows", "digest"});
+  const bool packed = data.is_object() && data.contains("window");
+  std::vector<std::string> keys = {"place", "group", "rows", "digest"};
+  if (packed) keys.insert(keys.end(), {"window", "window_pack"});
+  RequireKeys(data, "data", keys);
   run.data = {.place = ParseCount(data, "place"),
               .group = ParseCount(data, "group"),
               .rows = ParseCount(data, "rows"),
               .digest = ParseText(data, "digest")};
+  if (packed) {
+    run.data.window = {ParseCount(data, "window"), ParseCount(data, "window_pack")};
+    if (run.data.window.first_pack > run.data.place) {
+      FailReading("data.window_pack is behind data.place");
+    }
+  }
   return run;
 }
 
@@ -207,16 +216,17 @@ std::string FormatManifest(const CheckpointManifest& manifest) {
                      {"files", tensor.files}};
   }
   const RunState& run = manifest.run;
-  Json json = {{"format", kFormat},
-               {"step", run.step},
-               {"steps", run.steps},
-               {"configuration", run.configuration},
-               {"data",
-                {{"place", run.data.place},
-                 {"group", run.data.group},
-                 {"rows", run.data.rows},
-                 {"digest", run.data.digest}}},
-               {"files", files},
+  Json data = {{"place", run.data.place},
+               {"group", run.data.group},
+               {"rows", run.data.rows},
+               {"digest", run.data.digest}};
+  if (run.data.window != PackWindow()) {
+    data["window"] = run.data.window.number;
+    data["window_pack"] = run.data.window.first_pack;
+  }
+  Json json = {{"format", kFormat},  {"step", run.step},
+               {"steps", run.steps}, {"configuration", run.configuration},
+               {"data", data},       {"files", files},
                {"tensors", tensors}};
   try {
     json["sha256"] = Sha256Of(json.dump(1));

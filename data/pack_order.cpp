@@ -1,6 +1,7 @@
 #include "data/pack_order.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 #include <utility>
 
@@ -51,7 +52,7 @@ PackOrder::Packs PackOrder::PacksOf(std::int64_t begin, std::int64_t end) const 
   return packs;
 }
 
-const PackOrder::Packs& PackOrder::Window(std::int64_t window) const {
+const PackOrder::Packs& PackOrder::PacksIn(std::int64_t window) const {
   const auto known = windows_.find(window);
   if (known != windows_.end()) return known->second;
   constexpr std::size_t kMostKept = 4;
@@ -61,26 +62,49 @@ const PackOrder::Packs& PackOrder::Window(std::int64_t window) const {
   return windows_.emplace(window, PacksOf(begin, end)).first->second;
 }
 
+std::optional<PackWindow> PackOrder::Find(std::int64_t pack) const {
+  if (pack < first_packs_.front()) {
+    first_window_ = 0;
+    first_packs_ = {0};
+  }
+  while (first_packs_.back() <= pack) {
+    const std::int64_t window = first_window_ + std::ssize(first_packs_) - 1;
+    if (end_ && window * window_ >= *end_) return std::nullopt;
+    first_packs_.push_back(first_packs_.back() + std::ssize(PacksIn(window)));
+  }
+  const auto found = std::prev(std::ranges::upper_bound(first_packs_, pack));
+  return PackWindow{first_window_ + (found - first_packs_.begin()), *found};
+}
+
 std::vector<std::int64_t> PackOrder::PlacesIn(std::int64_t pack) const {
   const std::lock_guard lock(mutex_);
-  while (first_packs_.back() <= pack) {
-    const std::int64_t window = std::ssize(first_packs_) - 1;
-    if (end_ && window * window_ >= *end_) return {};
-    first_packs_.push_back(first_packs_.back() + std::ssize(Window(window)));
-  }
-  const auto after = std::ranges::upper_bound(first_packs_, pack);
-  const std::int64_t window = after - first_packs_.begin() - 1;
-  const auto number =
-      static_cast<std::size_t>(pack - first_packs_[static_cast<std::size_t>(window)]);
-  return Window(window)[number];
+  const std::optional<PackWindow> window = Find(pack);
+  if (!window) return {};
+  return PacksIn(window->number)[static_cast<std::size_t>(pack - window->first_pack)];
+}
+
+PackWindow PackOrder::WindowOf(std::int64_t pack) const {
+  const std::lock_guard lock(mutex_);
+  return Find(pack).value();
+}
+
+void PackOrder::BeginAt(const PackWindow& window) {
+  const std::lock_guard lock(mutex_);
+  first_window_ = window.number;
+  first_packs_ = {window.first_pack};
 }
 
 std::int64_t PackOrder::NumPacks(std::int64_t places) const {
+  constexpr std::int64_t kEnough = std::int64_t{1} << 18;
+  const std::int64_t whole = (kEnough + window_ - 1) / window_ * window_;
+  const std::int64_t read = end_ ? places : std::min(places, whole);
   std::int64_t packs = 0;
-  for (std::int64_t begin = 0; begin < places; begin += window_) {
-    packs += std::ssize(PacksOf(begin, std::min(places, begin + window_)));
+  for (std::int64_t begin = 0; begin < read; begin += window_) {
+    packs += std::ssize(PacksOf(begin, std::min(read, begin + window_)));
   }
-  return packs;
+  if (read == places) return packs;
+  return std::llround(static_cast<double>(packs) * static_cast<double>(places) /
+                      static_cast<double>(read));
 }
 
 }  // namespace troupe

@@ -10,6 +10,8 @@
 #include <span>
 #include <vector>
 
+#include "modules/data_position.hpp"
+
 namespace troupe {
 
 /// Puts samples of `tokens` tokens each into packs of at most `room`: the longest first, each into the
@@ -30,7 +32,12 @@ class PackOrder {
 
   /// The places of the samples in a pack, counted over all windows; none after the last pack.
   std::vector<std::int64_t> PlacesIn(std::int64_t pack) const;
-  /// The packs of the first `places` places, as if the order ended there.
+  /// The window of a pack of an endless order.
+  PackWindow WindowOf(std::int64_t pack) const;
+  /// Makes packs from `window` on known without those before it.
+  void BeginAt(const PackWindow& window);
+  /// The packs of the first `places` places, as if the order ended there. Of an endless order it reads about 262,144
+  /// places, and takes the others to need as many packs.
   std::int64_t NumPacks(std::int64_t places) const;
 
  private:
@@ -38,16 +45,20 @@ class PackOrder {
 
   /// The packs of places [begin, end).
   Packs PacksOf(std::int64_t begin, std::int64_t end) const;
-  /// The window of a number. The lock must be held.
-  const Packs& Window(std::int64_t window) const;
+  /// The packs of a window. The lock must be held.
+  const Packs& PacksIn(std::int64_t window) const;
+  /// The window of a pack; none after the last pack. The lock must be held.
+  std::optional<PackWindow> Find(std::int64_t pack) const;
 
   std::int64_t room_;
   std::int64_t window_;
   std::function<std::int64_t(std::int64_t)> tokens_at_;
   std::optional<std::int64_t> end_;
   mutable std::mutex mutex_;
-  mutable std::vector<std::int64_t> first_packs_ = {0};  ///< of windows, as far as they are known
-  mutable std::map<std::int64_t, Packs> windows_;        ///< the latest few
+  mutable std::int64_t first_window_ = 0;  ///< whose first pack is known
+  mutable std::vector<std::int64_t> first_packs_ = {
+      0};  ///< of it, and of windows after it as far as known
+  mutable std::map<std::int64_t, Packs> windows_;  ///< the latest few
 };
 
 }  // namespace troupe

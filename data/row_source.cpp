@@ -302,7 +302,7 @@ void RowSource::AddPackOrders() {
     const bool used = row >= 0 && !set.skipped.Contains(row);
     return used ? set.rows.FactsOf(row).tokens : 1;
   };
-  packs_ = std::make_unique<const PackOrder>(
+  packs_ = std::make_unique<PackOrder>(
       format_->context, config_.data.pack_window, [this, tokens_of](std::int64_t place) {
         return tokens_of(train_, train_.skipped.Substitute(TrainRowAt(place)));
       });
@@ -310,6 +310,14 @@ void RowSource::AddPackOrders() {
       format_->context, config_.data.pack_window,
       [this, tokens_of](std::int64_t place) { return tokens_of(held_out_, place); },
       held_out_size());
+}
+
+PackWindow RowSource::WindowAt(std::int64_t place) const {
+  return packs_ ? packs_->WindowOf(place) : PackWindow();
+}
+
+void RowSource::BeginAt(const PackWindow& window) {
+  if (packs_) packs_->BeginAt(window);
 }
 
 std::int64_t RowSource::places_per_epoch() const {

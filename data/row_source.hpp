@@ -110,6 +110,10 @@ class RowSource : public InputSource {
 
   /// Returns all that turns a row into a sample (data/digest.hpp).
   std::string FormatText() const { return FormatLines(config_, format_->context); }
+  /// Returns the window of the pack at a place of training; all 0 without data.packing.
+  PackWindow WindowAt(std::int64_t place) const;
+  /// Training goes on in this window, or one after it.
+  void BeginAt(const PackWindow& window);
   /// Returns a digest of the training rows and of what else their order depends on.
   std::string TrainDigest() const;
   /// Returns a digest of both sets and what is known of each row: 16 digits each.
@@ -195,7 +199,7 @@ class RowSource : public InputSource {
   /// With data.group_by, by size of the groups: a run has one.
   mutable std::map<std::int64_t, std::unique_ptr<const GroupedOrder>> grouped_;
   std::unique_ptr<const BatchOrder> order_;
-  std::unique_ptr<const PackOrder> packs_;  ///< null without data.packing
+  std::unique_ptr<PackOrder> packs_;  ///< null without data.packing
   std::unique_ptr<const PackOrder> held_out_packs_;
   std::vector<std::string> skipped_lines_;
 };

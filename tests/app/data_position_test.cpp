@@ -26,10 +26,16 @@ Config JobOf(const DataSet& data, int dp, int microbatches, int samples) {
   return config;
 }
 
+/// As a checkpoint says it.
+struct Start : RunStart {
+  PackWindow window;
+};
+
 /// The samples of `steps` steps after `start`, in the order of microbatches and replicas. Moves
 /// `start` behind them.
-std::vector<std::string> SamplesOf(const Config& config, RunStart& start, int steps) {
+std::vector<std::string> SamplesOf(const Config& config, Start& start, int steps) {
   RowSource source(config);
+  source.BeginAt(start.window);
   const RoundPlan plan = TrainingPlan(config, 0, start);
   std::vector<std::string> names;
   for (int number = 0; number < steps; ++number) {
@@ -42,6 +48,7 @@ std::vector<std::string> SamplesOf(const Config& config, RunStart& start, int st
     }
   }
   start.place = PlaceAfter(config, start, start.step + steps);
+  start.window = source.WindowAt(start.place);
   start.step += steps;
   return names;
 }
@@ -56,9 +63,9 @@ TEST_CASE("every layout and global batch reads on at the very next sample", "[da
     config.data.pack_window = 7;
     return config;
   };
-  RunStart whole;
+  Start whole;
   const std::vector<std::string> expected = SamplesOf(with(JobOf(data, 1, 1, 1)), whole, 86);
-  RunStart start;
+  Start start;
   std::vector<std::string> read;
   for (const auto& [dp, microbatches, samples, steps] :
        std::vector<std::array<int, 4>>{{2, 3, 2, 2},  // 24
@@ -75,9 +82,9 @@ TEST_CASE("every layout and global batch reads on at the very next sample", "[da
 
 TEST_CASE("a balanced run reads on at the very next sample, whatever the layouts", "[data]") {
   const DataSet data;
-  RunStart whole;
+  Start whole;
   std::vector<std::string> expected = SamplesOf(JobOf(data, 1, 1, 1), whole, 85);
-  RunStart start;
+  Start start;
   std::size_t read = 0;
   for (const auto& [dp, microbatches, samples, steps] :
        std::vector<std::array<int, 4>>{{2, 3, 2, 2}, {1, 1, 1, 5}, {3, 2, 1, 4}, {4, 1, 4, 2}}) {
@@ -104,7 +111,7 @@ TEST_CASE("grouped samples are read once in every epoch, whatever the global bat
     config.data.group_by = GroupBy::kModalityLength;
     return config;
   };
-  RunStart start;
+  Start start;
   start.group = 12;
   std::map<std::string, int> counts;
   for (const auto& [dp, microbatches, samples, steps] :

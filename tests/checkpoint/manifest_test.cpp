@@ -31,10 +31,11 @@ StoredShard FiveBytes() {
           .tensors = {{TensorKind::kParameter, "language.a", {4, 2}, DType::kFloat32, 7}}};
 }
 
-const RunState kRun = {.step = 120,
-                       .steps = 1000,
-                       .configuration = "a = \"b\"\n",
-                       .data = {.place = 960, .group = 8, .rows = 600, .digest = "0123"}};
+const RunState kRun = {
+    .step = 120,
+    .steps = 1000,
+    .configuration = "a = \"b\"\n",
+    .data = {.place = 960, .group = 8, .rows = 600, .digest = "0123", .window = {70, 955}}};
 
 TEST_CASE("a manifest is read as it was written", "[checkpoint]") {
   const TemporaryDirectory directory;
@@ -143,6 +144,11 @@ const std::vector<HostileManifest> kHostileManifests = {
      "data must have exactly the keys place, group, rows, digest"},
     {ManifestWith("[]", "{}", "1", R"({"place":-1,"group":1,"rows":1,"digest":""})"),
      "place is not an integer from 0 to 2^63 - 1"},
+    {ManifestWith("[]", "{}", "1",
+                  R"({"place":1,"group":1,"rows":1,"digest":"","window":3,"window_pack":2})"),
+     "data.window_pack is behind data.place"},
+    {ManifestWith("[]", "{}", "1", R"({"place":1,"group":1,"rows":1,"digest":"","window":3})"),
+     "data must have exactly the keys place, group, rows, digest, window, window_pack"},
     {ManifestWith("{}"), "files is not a list of files"},
     {ManifestWith("[]"), "files is not a list of files"},
     {ManifestWith("[1]"), kFileKeys},

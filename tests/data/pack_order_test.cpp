@@ -68,6 +68,39 @@ TEST_CASE("any pack of an order is found alone, in any sequence of questions", "
   CHECK(*places.begin() == 0);
 }
 
+TEST_CASE("a pack is found from its window, without those before it", "[data]") {
+  const std::vector<std::int64_t> tokens = RandomTokens(1000, 50);
+  std::int64_t first_read = 1'000'000;
+  const auto tokens_at = [&](std::int64_t place) {
+    first_read = std::min(first_read, place);
+    return tokens[static_cast<std::size_t>(place) % tokens.size()];
+  };
+  const PackOrder whole(64, 100, tokens_at);
+  const std::vector<std::int64_t> later = whole.PlacesIn(850);
+  const PackWindow window = whole.WindowOf(850);
+  CHECK(window.number == later.front() / 100);
+  CHECK(whole.WindowOf(window.first_pack) == window);
+  CHECK(whole.WindowOf(window.first_pack - 1).number == window.number - 1);
+  PackOrder resumed(64, 100, tokens_at);
+  resumed.BeginAt(window);
+  first_read = 1'000'000;
+  CHECK(resumed.PlacesIn(850) == later);
+  CHECK(resumed.WindowOf(850) == window);
+  CHECK(first_read == 100 * window.number);
+  CHECK(resumed.PlacesIn(3) == whole.PlacesIn(3));  // a job may go back to an older checkpoint
+  CHECK(resumed.PlacesIn(850) == later);
+}
+
+TEST_CASE("the packs of a large set are estimated from its first windows", "[data]") {
+  std::int64_t reads = 0;
+  const PackOrder order(10, 100, [&](std::int64_t place) {
+    ++reads;
+    return place % 2 == 0 ? 4 : 6;
+  });
+  CHECK(order.NumPacks(10'000'000) == 5'000'000);
+  CHECK(reads == 262'200);
+}
+
 TEST_CASE("a finite order ends with its last window, which may be short", "[data]") {
   const PackOrder order(
       10, 4, [](std::int64_t) { return 5; }, 7);
