@@ -57,16 +57,17 @@ std::optional<Buffer> PreparedHere(const InputSource& source, const SampleTicket
   }
 }
 
-/// Returns whether the first sample of a machine may be used. Throws if it has other bytes than here.
+/// Returns whether a sample is the same as one that is prepared here; false if that is not possible. Throws if
+/// it differs.
 bool IsAsHere(const InputSource& source, const SampleTicket& ticket, const Buffer& sample) {
   const std::optional<Buffer> here = PreparedHere(source, ticket);
-  if (!here) return false;  // a worker says why
+  if (!here || !source.MayUse(ticket, *here)) return false;  // a worker says why
   if (here->num_bytes() == sample.num_bytes() &&
       std::memcmp(here->data(), sample.data(), sample.num_bytes()) == 0) {
     return true;
   }
   throw std::runtime_error("its sample of row " + std::to_string(ticket.row) +
-                           " has other bytes than this process gives it: its files differ");
+                           " differs from the one prepared here: compare its copy of the files");
 }
 
 void OnPrepared(LinkPointer self, const MachinePrepared& prepared) {
@@ -76,8 +77,9 @@ void OnPrepared(LinkPointer self, const MachinePrepared& prepared) {
     const auto found = s.asked.find(prepared.number);
     const SampleTicket& ticket = found->second.ticket;
     bool may_use = s.config.source->MayUse(ticket, arrived.sample);
-    if (may_use && !s.is_compared) {
-      s.is_compared = may_use = IsAsHere(*s.config.source, ticket, arrived.sample);
+    if (may_use && ticket.has_items && !s.compared.contains(ticket.source)) {
+      may_use = IsAsHere(*s.config.source, ticket, arrived.sample);
+      if (may_use) s.compared.insert(ticket.source);
     }
     found->second.answer.deliver(
         SamplePrepared{prepared.microbatch, arrived.sample, arrived.phase_ns, may_use});

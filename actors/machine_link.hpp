@@ -3,13 +3,14 @@
 //             MachinePrepared   from its connection
 //             MachineGone       likewise; the actor ends
 //
-// It takes no sample that differs from its index, and prepares the first one itself to compare all bytes: images
-// may differ in their pixels alone. A machine that sends another sample is dismissed.
+// It takes no sample that differs from its index. It also prepares the first sample with images of each source itself
+// and compares all bytes, because the index does not cover pixels. A machine that sends another sample is dismissed.
 #pragma once
 
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <set>
 
 #include "actors/actor_base.hpp"
 #include "messages/data.hpp"
@@ -32,7 +33,7 @@ struct MachineLinkState {
   MachineLinkConfig config;
   std::map<std::int64_t, Asked> asked;  ///< by number
   std::int64_t next_number = 0;
-  bool is_compared = false;  ///< a sample of the machine had the bytes that it has here
+  std::set<std::int32_t> compared;  ///< sources with a sample that was the same as here
 };
 
 MachineLink::behavior_type RunMachineLink(ActorPointer<MachineLink, MachineLinkState> self,

@@ -123,6 +123,20 @@ int RunLocal(const RunSpec& run, Interrupt& interrupt) {
   return RunMembers(run, plan, plan.processes(), LocalMember(key, local), interrupt);
 }
 
+/// Opens the work. That may take long if files must be indexed, and there is nothing to undo: a signal ends the
+/// process. The next generation of a job that has begun ends in order instead.
+std::unique_ptr<Work> OpenWork(const RunSpec& run, Interrupt& interrupt) {
+  const bool has_begun = run.arguments.generation > 0;
+  if (!has_begun) {
+    interrupt.OnSignal([](int signal) {
+      if (EndsJob(signal)) QuickExit(ExitCodeOfSignal(signal));
+    });
+  }
+  std::unique_ptr<Work> work = OpenWork(run);
+  interrupt.OnSignal(nullptr);
+  return work;
+}
+
 /// Runs the processes of one node, or this process again under a supervisor that restarts it.
 int RunNodeChildren(const RunSpec& run, const ProcessPlan& plan, const NodeChoice& choice,
                     const Address& seed, Interrupt& interrupt) {
@@ -159,7 +173,7 @@ int RunWithCleanup(Work& work, const std::function<int()>& run) {
 }
 
 int RunAlone(const RunSpec& run, Interrupt& interrupt) {
-  const auto opened = OpenWork(run);
+  const auto opened = OpenWork(run, interrupt);
   Work& work = *opened;
   RequireGpus(run.config().cluster);
   const auto feed = OpenFeed(
@@ -339,7 +353,7 @@ int RunNodeOfJob(const ClusterArguments& given) {
           "--spare: only a job of several processes goes on after a loss, with --restarts");
     }
     const Address seed = ChooseJoin(variables, member.join, run.config().cluster).address;
-    const auto work = OpenWork(run);
+    const auto work = OpenWork(run, interrupt);
     const auto start = std::chrono::steady_clock::now() - began;
     return RunAsSpare(*work, run, plan, seed, start, kSpareProcess, interrupt);
   }
@@ -355,7 +369,7 @@ int RunNodeOfJob(const ClusterArguments& given) {
     static_cast<void>(ReadKey(member));
     return ExitCodeOf(RunNodeChildren(run, plan, choice, seed, interrupt), interrupt);
   }
-  return RunAsMember(*OpenWork(run), run, {plan, choice.node, seed, began}, interrupt);
+  return RunAsMember(*OpenWork(run, interrupt), run, {plan, choice.node, seed, began}, interrupt);
 }
 
 }  // namespace troupe

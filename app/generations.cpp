@@ -106,11 +106,12 @@ class Generations {
       const JobEnd end = RunOne(*std::move(joined));
       if (!end.goes_on) return Finish(end);
       lost_ = end.failure;
-      if (interrupt_.signal() != 0) stops_soon_ = true;
       // Some of it may be what was damaged.
       if (held_ && lost_->kind == FailureKind::kDamaged) held_->Clear();
       ++generation_;
       EndOnSignal(nullptr);
+      // After the handler is set: it would take a signal that has waited for it as the second one.
+      if (interrupt_.signal() != 0) stops_soon_ = true;
     }
   }
 

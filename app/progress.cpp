@@ -172,33 +172,41 @@ nlohmann::ordered_json ReplacedJson(const ReplacedItem& item) {
           {"reason", item.line}};
 }
 
-static void AddReplaced(const nlohmann::json& files, std::set<ReplacedItem>& replaced) {
-  if (!files.is_array()) return;
-  for (const auto& file : files) {
-    if (!file.is_object()) continue;
-    replaced.insert({file.value("train", true), file.value("source", -1),
-                     file.value("row", std::int64_t{0}), file.value("file", ""),
-                     file.value("reason", "")});
-  }
+static ReplacedItem ReplacedOf(const nlohmann::json& entry) {
+  return {entry.value("train", true), entry.value("source", -1),
+          entry.value("row", std::int64_t{0}), entry.value("file", ""), entry.value("reason", "")};
+}
+
+ReplacedItem AsWritten(const ReplacedItem& item) {
+  constexpr auto kReplace = nlohmann::json::error_handler_t::replace;
+  return ReplacedOf(nlohmann::json::parse(ReplacedJson(item).dump(-1, ' ', false, kReplace)));
 }
 
 void RunHistory::Add(const std::string& line) {
-  const auto json = ParseOwnJson(line);
-  if (!json.is_object()) return;
-  if (const auto files = json.find("replaced_files"); files != json.end())
-    AddReplaced(*files, replaced);
-  const std::int64_t step = json.value("step", std::int64_t{0});
-  if (json.value("kind", "") != "step") return;
+  try {
+    AddLine(ParseOwnJson(line));
+  } catch (const nlohmann::json::type_error&) {
+    return;
+  }
+}
+
+void RunHistory::AddLine(const nlohmann::json& line) {
+  if (!line.is_object()) return;
+  for (const auto& entry : line.value("replaced_files", nlohmann::json::array())) {
+    replaced.insert(ReplacedOf(entry));
+  }
+  const std::int64_t step = line.value("step", std::int64_t{0});
+  if (line.value("kind", "") != "step") return;
   steps = step;
-  const double took_s = Number(json, "seconds");
+  const double took_s = Number(line, "seconds");
   if (!std::isfinite(took_s)) return;
   seconds += took_s;
   const auto count = [&](const char* rate) {
-    const double per_second = Number(json, rate);
+    const double per_second = Number(line, rate);
     return std::isfinite(per_second) ? per_second * took_s : 0.0;
   };
-  skipped_samples += json.value("skipped_samples", std::int64_t{0});
-  replaced_items += json.value("replaced_items", std::int64_t{0});
+  skipped_samples += line.value("skipped_samples", std::int64_t{0});
+  replaced_items += line.value("replaced_items", std::int64_t{0});
   tokens += count("tokens_per_second");
   samples += count("samples_per_second");
 }

@@ -65,14 +65,19 @@ struct RunHistory {
   double samples = 0.0;    ///< likewise
   std::int64_t skipped_samples = 0;
   std::int64_t replaced_items = 0;  ///< as often as they were read
-  std::set<ReplacedItem> replaced;  ///< the same, each once
+  std::set<ReplacedItem> replaced;  ///< without repeats
 
   /// Adds a line of metrics.jsonl. Ignores a malformed line, such as the end of a truncated file.
   void Add(const std::string& line);
+
+ private:
+  void AddLine(const nlohmann::json& line);
 };
 
 /// Returns an entry of `replaced_files` in a line of metrics.jsonl.
 nlohmann::ordered_json ReplacedJson(const ReplacedItem& item);
+/// Returns the item that RunHistory reads from that entry: bytes that are not UTF-8 differ.
+ReplacedItem AsWritten(const ReplacedItem& item);
 
 /// Returns a line about a run of `steps` steps that has ended: steps done, time and speed; and one about
 /// samples that could not be used.

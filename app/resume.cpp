@@ -138,8 +138,9 @@ ResumeCheck CheckResume(const LoadedConfig& loaded, const Config& before,
                     .layout = of_role(KeyRole::kLayout),
                     .rounding = of_role(KeyRole::kRounding)};
   if (now.global_batch() != before.global_batch()) {
-    check.layout += "; a step has " + Counted(now.global_batch(), "sample") + ", that run's had " +
-                    std::to_string(before.global_batch());
+    check.layout += "; a step has " +
+                    Counted(now.global_batch(), now.data.packing ? "pack" : "sample") +
+                    ", that run's had " + std::to_string(before.global_batch());
   }
   if (terms.new_run) {
     const std::string tuned = of_role(KeyRole::kTuning);

@@ -38,6 +38,11 @@ static IndexPrinter IndexLines() {
   using Clock = std::chrono::steady_clock;
   return [begin = Clock::now(), next = Clock::now() + std::chrono::seconds(1)](
              const std::string& files, const IndexProgress& progress) mutable {
+    if (!progress.waits_for.empty()) {
+      std::cerr << progress.waits_for + ": another job indexes it; waiting for that\n"
+                << std::flush;
+      return;
+    }
     const Clock::time_point now = Clock::now();
     if (now < next) return;
     next = now + std::chrono::seconds(1);

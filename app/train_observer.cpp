@@ -87,7 +87,8 @@ void TrainObserver::CountFaults(const RoundResult& result, nlohmann::ordered_jso
   if (source_ == nullptr || !source_->tolerates_faults()) return;
   line["skipped_samples"] = source_->CountSkipped(result.round);
   line["replaced_items"] = result.replaced.size();
-  for (const ReplacedItem& item : result.replaced) {
+  for (const ReplacedItem& each : result.replaced) {
+    const ReplacedItem item = AsWritten(each);
     if (!history_.replaced.insert(item).second) continue;
     OnWarning(item.line);
     line["replaced_files"].push_back(ReplacedJson(item));

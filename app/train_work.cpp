@@ -178,6 +178,7 @@ class TrainWork : public Work {
     observer_ = std::make_shared<TrainObserver>(training_->config(), *directory_, begin_.step,
                                                 static_cast<int>(plan_->lock_steps().size()),
                                                 isatty(STDOUT_FILENO) == 1, rows_);
+    if (data_anew_) observer_->ForgetReplaced();
     setup.observer = observer_;
     return setup;
   }

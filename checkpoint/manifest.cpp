@@ -151,8 +151,9 @@ RunState ParseRun(const Json& json) {
               .digest = ParseText(data, "digest")};
   if (packed) {
     run.data.window = {ParseCount(data, "window"), ParseCount(data, "window_pack")};
-    if (run.data.window.first_pack > run.data.place) {
-      FailReading("data.window_pack is behind data.place");
+    const auto& [number, first_pack] = run.data.window;
+    if (number > first_pack || first_pack > run.data.place) {
+      FailReading("expected data.window <= data.window_pack <= data.place");
     }
   }
   return run;

@@ -34,8 +34,8 @@ void FaultTally::Require() const {
 }
 
 std::string FaultTally::OverLimit() const {
-  return policy_.key + ".skip_limit: more than " + std::to_string(policy_.limit) +
-         " rows and files cannot be used; `troupe data check` lists all";
+  return policy_.key + ".skip_limit: expected at most " + std::to_string(policy_.limit) +
+         " rows and files that cannot be used, got more; `troupe data check` lists all";
 }
 
 void FaultTally::RequireWithin(std::int64_t replaced, const std::string& line) const {

@@ -4,7 +4,6 @@
 #include <stdexcept>
 #include <string>
 
-#include "data/sample_order.hpp"
 #include "layout/mix_bits.hpp"
 
 namespace troupe {
@@ -12,7 +11,7 @@ namespace {
 
 /// Rounds overlap by a step, and evaluations do not ask.
 constexpr std::size_t kKeptSteps = 4;
-/// A step may lie in two.
+/// A step may span two.
 constexpr std::size_t kKeptWindows = 2;
 
 std::int64_t DivideUp(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }

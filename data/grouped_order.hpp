@@ -15,6 +15,7 @@
 #include <utility>
 #include <vector>
 
+#include "data/sample_order.hpp"
 #include "layout/route.hpp"
 
 namespace troupe {
@@ -33,7 +34,7 @@ struct GroupTerms {
   /// Returns the row at a place of the endless order. Thread-safe.
   std::function<RowForm(std::int64_t place)> form_at;
   /// Most places of a window. Groups are made within a window, and a window within an epoch.
-  std::int64_t window = std::int64_t{1} << 18;
+  std::int64_t window = kOrderWindow;
 };
 
 /// Thread-safe.

@@ -121,12 +121,12 @@ Block MeasureRows(const RowFile& file, const SampleFormat& format, FileDepth dep
   return block;
 }
 
-/// Keeps an index from time to time.
+/// Saves a partial index at intervals.
 class Keeper {
  public:
   Keeper(RowIndex& index, std::chrono::milliseconds every) : index_(index), every_(every) {}
 
-  void MayKeep(const IndexPart& part) {
+  void KeepIfDue(const IndexPart& part) {
     if (std::chrono::steady_clock::now() - kept_ < every_) return;
     index_.Keep(part);
     kept_ = std::chrono::steady_clock::now();
@@ -138,8 +138,7 @@ class Keeper {
   std::chrono::steady_clock::time_point kept_ = std::chrono::steady_clock::now();
 };
 
-/// Takes the blocks of a file in any order, and reports their faults and keeps the index in the order of the
-/// rows.
+/// Takes the blocks of a file in any order. Reports their faults and saves the index in the order of the rows.
 class OrderedBlocks {
  public:
   OrderedBlocks(const IndexPart& begun, const std::function<void(const DataFault&)>& report,
@@ -155,7 +154,7 @@ class OrderedBlocks {
       part_.sums += done.sums;
       part_.measured = rows_end;
     }
-    if (part_.has_all_places) keeper_.MayKeep(part_);
+    if (part_.has_all_places) keeper_.KeepIfDue(part_);
   }
   const RowSums& sums() const { return part_.sums; }
 
@@ -174,16 +173,23 @@ void FindRows(const std::string& path, RowIndex& index, Keeper& keeper) {
   FormatOfFile(path).ScanAfter(path, last, [&](const RowSpan& span) {
     index.Append(span);
     constexpr std::int64_t kSeldom = 4096;
-    if (index.num_rows() % kSeldom == 0) keeper.MayKeep({.sums = {.rows = index.num_rows()}});
+    if (index.num_rows() % kSeldom == 0) keeper.KeepIfDue({.sums = {.rows = index.num_rows()}});
   });
   index.Flush();
 }
 
-/// Finds the rows of a file. Returns why those after the last one cannot be found; "" if that was the last.
+/// Returns whether a scan can begin after the last row. The index does not have the size of a larger one.
+bool CanGoOn(const RowIndex& index) {
+  return index.num_rows() > 0 && index.Get(index.num_rows() - 1).span.size <= kMaxRowBytes;
+}
+
+/// Finds the rows of a file. Returns why the scan stopped early; "" if it reached the end of the file.
 std::string FindAllRows(const std::string& path, RowIndex& index, Keeper& keeper) {
-  const bool begun = index.num_rows() > 0;
+  if (index.part().has_all_places) return "";
+  const bool begun = CanGoOn(index);
+  if (!begun) index.Clear();
   try {
-    if (!index.part().has_all_places) FindRows(path, index, keeper);
+    FindRows(path, index, keeper);
     return "";
   } catch (const IndexError&) {
     throw;  // no fault of the file
@@ -193,22 +199,22 @@ std::string FindAllRows(const std::string& path, RowIndex& index, Keeper& keeper
       return error.what();
     }
   }
-  index.Clear();  // a scan of the whole file says where its fault is
+  index.Clear();  // a scan of the whole file says what is wrong with it
   return FindAllRows(path, index, keeper);
 }
 
-/// Returns the rows that need not be measured again: `faults` gets theirs.
+/// Returns the part whose rows are still as they were measured. Adds their faults to `faults`.
 IndexPart MeasuredPart(const RowOrigin& origin, const SampleFormat& format, FileDepth depth,
-                       const RowIndex& index, Faults& faults) {
-  const IndexPart& part = index.part();
-  for (std::int64_t row = 0; row < part.measured && part.sums.bad > 0; ++row) {
-    if (index.Get(row).usable) continue;
-    const std::size_t before = faults.size();
-    AddFaultsOf(origin, format, depth, row, index, faults);
-    if (faults.size() > before) continue;
-    faults.clear();  // it has become good
-    return {.sums = {.rows = part.sums.rows}, .has_all_places = part.has_all_places};
+                       bool has_all_places, RowIndex& index, Faults& faults) {
+  IndexPart part = index.part();
+  part.sums.rows = index.num_rows();
+  part.has_all_places = has_all_places;
+  if (part.sums.bad == 0 || AddFaultsOf(origin, format, depth, part.measured, index, faults)) {
+    return part;
   }
+  faults.clear();
+  part = {.sums = {.rows = part.sums.rows}, .has_all_places = has_all_places};
+  index.Keep(part);  // before its rows are measured again
   return part;
 }
 
@@ -236,9 +242,7 @@ MeasuredFile MeasureFile(const RowOrigin& origin, const SampleFormat& format,
   measured.whole = failure.empty();
   const std::int64_t num_rows = index.num_rows();
   Faults known;
-  IndexPart part = MeasuredPart(origin, format, terms.depth, index, known);
-  part.has_all_places = measured.whole;
-  part.sums.rows = num_rows;
+  const IndexPart part = MeasuredPart(origin, format, terms.depth, measured.whole, index, known);
   for (const DataFault& fault : known) report(fault);
   if (terms.measured && part.measured > 0) terms.measured(part.measured);
   OrderedBlocks ordered(part, report, keeper);
@@ -256,25 +260,33 @@ MeasuredFile MeasureFile(const RowOrigin& origin, const SampleFormat& format,
                 for (const ImageFacts& image : block.images) {
                   measured.files.formats[static_cast<std::size_t>(image.format)].Add(image);
                 }
+                block.images.clear();
                 ordered.Add(begin, end, std::move(block));
               });
   }
   if (!measured.whole) report({FaultKind::kFile, num_rows, "", failure});
   measured.sums = ordered.sums();
-  index.Finish(measured.sums);
+  if (measured.whole) index.Finish(measured.sums);
   return measured;
 }
 
-void AddFaultsOf(const RowOrigin& origin, const SampleFormat& format, FileDepth depth,
-                 std::int64_t row, const RowIndex& index, std::vector<DataFault>& faults) {
-  Block block;
-  RowFacts facts{.span = index.Get(row).span, .lengths = {}};
-  try {
-    Measure(RowFile(origin), row, format, depth, facts, block);
-  } catch (const FaultError& error) {
-    block.faults.push_back(error.fault());
+bool AddFaultsOf(const RowOrigin& origin, const SampleFormat& format, FileDepth depth,
+                 std::int64_t end, const RowIndex& index, std::vector<DataFault>& faults) {
+  const RowFile file(origin);
+  for (std::int64_t row = 0; row < end; ++row) {
+    const RowFacts known = index.Get(row);
+    if (known.usable) continue;
+    Block block;
+    RowFacts facts{.span = known.span, .lengths = {}};
+    try {
+      Measure(file, row, format, depth, facts, block);
+    } catch (const FaultError& error) {
+      block.faults.push_back(error.fault());
+    }
+    if (block.faults.empty()) return false;
+    std::ranges::move(block.faults, std::back_inserter(faults));
   }
-  std::ranges::move(block.faults, std::back_inserter(faults));
+  return true;
 }
 
 }  // namespace troupe

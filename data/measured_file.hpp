@@ -43,25 +43,26 @@ struct MeasureTerms {
   FileDepth depth = FileDepth::kNone;
   int threads = 1;                                       ///< that measure; headers take more
   std::function<void(std::int64_t rows)> measured = {};  ///< called as rows are done, by any thread
-  /// How often the part of an index is kept.
+  /// How often a partial index is saved.
   std::chrono::milliseconds keep_every{5000};
 };
 
 struct MeasuredFile {
   RowSums sums;
-  FileSurvey files;   ///< without those of rows that the index had at first
+  FileSurvey files;   ///< excludes rows that an earlier job measured
   bool whole = true;  ///< false: the rows after a fault of the file are unknown
 };
 
 /// Finds the rows of a file, builds each as `format` defines, checks the files that it names, and fills
-/// `index`, which may have a part. Calls `report` for every fault, in the order of the rows, from one thread at
+/// `index`, which may be partial. Calls `report` for every fault, in the order of the rows, from one thread at
 /// a time. A file that cannot be read is a fault, too.
 MeasuredFile MeasureFile(const RowOrigin& origin, const SampleFormat& format,
                          const MeasureTerms& terms, RowIndex& index,
                          const std::function<void(const DataFault&)>& report);
 
-/// Measures row `row` of an index again, and adds its faults to `faults`.
-void AddFaultsOf(const RowOrigin& origin, const SampleFormat& format, FileDepth depth,
-                 std::int64_t row, const RowIndex& index, std::vector<DataFault>& faults);
+/// Measures the bad rows before row `end` again and adds their faults to `faults`. Returns false if one has become
+/// good.
+bool AddFaultsOf(const RowOrigin& origin, const SampleFormat& format, FileDepth depth,
+                 std::int64_t end, const RowIndex& index, std::vector<DataFault>& faults);
 
 }  // namespace troupe

@@ -5,6 +5,8 @@
 #include <numeric>
 #include <utility>
 
+#include "data/sample_order.hpp"
+
 namespace troupe {
 
 std::vector<std::vector<std::size_t>> MakePacks(std::span<const std::int64_t> tokens,
@@ -95,8 +97,7 @@ void PackOrder::BeginAt(const PackWindow& window) {
 }
 
 std::int64_t PackOrder::NumPacks(std::int64_t places) const {
-  constexpr std::int64_t kEnough = std::int64_t{1} << 18;
-  const std::int64_t whole = (kEnough + window_ - 1) / window_ * window_;
+  const std::int64_t whole = (kOrderWindow + window_ - 1) / window_ * window_;
   const std::int64_t read = end_ ? places : std::min(places, whole);
   std::int64_t packs = 0;
   for (std::int64_t begin = 0; begin < read; begin += window_) {

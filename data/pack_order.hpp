@@ -34,10 +34,10 @@ class PackOrder {
   std::vector<std::int64_t> PlacesIn(std::int64_t pack) const;
   /// The window of a pack of an endless order.
   PackWindow WindowOf(std::int64_t pack) const;
-  /// Makes packs from `window` on known without those before it.
+  /// Starts at `window`: earlier windows are not read.
   void BeginAt(const PackWindow& window);
-  /// The packs of the first `places` places, as if the order ended there. Of an endless order it reads about 262,144
-  /// places, and takes the others to need as many packs.
+  /// The packs of the first `places` places, as if the order ended there. Of an endless order it reads about
+  /// kOrderWindow places and extrapolates to the others.
   std::int64_t NumPacks(std::int64_t places) const;
 
  private:
@@ -55,9 +55,9 @@ class PackOrder {
   std::function<std::int64_t(std::int64_t)> tokens_at_;
   std::optional<std::int64_t> end_;
   mutable std::mutex mutex_;
-  mutable std::int64_t first_window_ = 0;  ///< whose first pack is known
-  mutable std::vector<std::int64_t> first_packs_ = {
-      0};  ///< of it, and of windows after it as far as known
+  mutable std::int64_t first_window_ = 0;
+  /// First pack of each window from `first_window_` on, as far as computed.
+  mutable std::vector<std::int64_t> first_packs_ = {0};
   mutable std::map<std::int64_t, Packs> windows_;  ///< the latest few
 };
 

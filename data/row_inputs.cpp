@@ -75,6 +75,7 @@ SampleTicket RowSource::TicketOf(bool train, std::int64_t row, std::uint64_t fie
   for (std::size_t i = 0; i < encoders_.size(); ++i) {
     if ((fields & Bit(i)) == 0) continue;
     const ItemFormat& format = format_->items[i];
+    ticket.has_items = ticket.has_items || facts.lengths[i] > 0;
     ticket.bytes += facts.lengths[i] * NumElements(format.row_shape) *
                     static_cast<std::int64_t>(format.preprocessor->value_bytes());
   }

@@ -109,7 +109,8 @@ void RowSet::LookAtFiles(const std::vector<std::string>& sources, const SetTerms
 }
 
 RowSet::Indexed RowSet::IndexFile(const File& file, const SetTerms& terms, int threads,
-                                  const std::function<void(std::int64_t)>& measured) const {
+                                  const std::function<void(std::int64_t)>& measured,
+                                  const std::function<void(const std::string&)>& waits) const {
   Indexed indexed;
   bool built = false;
   const auto build = [&](RowIndex& index) {
@@ -134,7 +135,8 @@ RowSet::Indexed RowSet::IndexFile(const File& file, const SetTerms& terms, int t
         indexed.faults = FaultsOf(file, found);
         return !indexed.faults.empty();
       };
-      index = cache_->Get(file.key, format_->fields.size(), build, is_final);
+      index = cache_->Get(file.key, format_->fields.size(), build, is_final,
+                          [&] { waits(file.shard.path); });
       if (!built && index->sums().bad > 0 && indexed.faults.empty()) {
         indexed.faults = FaultsOf(file, *index);  // another job has just built it
       }
@@ -167,11 +169,17 @@ std::map<std::string, RowSet::Indexed> RowSet::IndexAll(const SetTerms& terms) c
     progress.files_done += done;
     if (terms.progress) terms.progress(progress);
   };
+  const auto tell_wait = [&](const std::string& file) {
+    const std::lock_guard lock(mutex);
+    IndexProgress waiting = progress;
+    waiting.waits_for = file;
+    if (terms.progress) terms.progress(waiting);
+  };
   const auto take_files = [&] {
     for (std::size_t i = next++; i < files.size(); i = next++) {
       try {
-        *files[i].second =
-            IndexFile(*files[i].first, terms, each, [&](std::int64_t rows) { tell(rows, 0); });
+        *files[i].second = IndexFile(
+            *files[i].first, terms, each, [&](std::int64_t rows) { tell(rows, 0); }, tell_wait);
         tell(0, 1);
       } catch (...) {
         const std::lock_guard lock(mutex);
@@ -191,13 +199,8 @@ std::map<std::string, RowSet::Indexed> RowSet::IndexAll(const SetTerms& terms) c
 std::vector<DataFault> RowSet::FaultsOf(const File& file, const RowIndex& index) const {
   std::vector<DataFault> faults;
   const RowOrigin origin{file.shard.path};
-  for (std::int64_t row = 0; row < index.num_rows(); ++row) {
-    if (index.Get(row).usable) continue;
-    const std::size_t before = faults.size();
-    AddFaultsOf(origin, *format_, depth_, row, index, faults);
-    if (faults.size() == before) return {};
-  }
-  return faults;
+  if (AddFaultsOf(origin, *format_, depth_, index.num_rows(), index, faults)) return faults;
+  return {};
 }
 
 std::vector<std::int64_t> RowSet::SizesOf(std::size_t source) const {

@@ -26,6 +26,7 @@ struct IndexProgress {
   std::int64_t files_done = 0;
   std::int64_t files = 0;  ///< that differ; links to one count once
   std::int64_t rows = 0;
+  std::string waits_for = {};  ///< a file whose index another job builds: the wait begins
 };
 
 struct SetTerms {
@@ -109,7 +110,8 @@ class RowSet {
 
   void LookAtFiles(const std::vector<std::string>& sources, const SetTerms& terms);
   Indexed IndexFile(const File& file, const SetTerms& terms, int threads,
-                    const std::function<void(std::int64_t)>& measured) const;
+                    const std::function<void(std::int64_t)>& measured,
+                    const std::function<void(const std::string&)>& waits) const;
   std::map<std::string, Indexed> IndexAll(const SetTerms& terms) const;
   /// Measures the bad rows of a file again and returns their faults; none if a row has become good.
   std::vector<DataFault> FaultsOf(const File& file, const RowIndex& index) const;

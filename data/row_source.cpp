@@ -108,7 +108,9 @@ bool RowSource::tolerates_faults() const {
 
 void RowSource::RequireWithinLimits(const std::set<ReplacedItem>& replaced) const {
   std::vector<std::vector<const ReplacedItem*>> items(tallies_.size());
-  for (const ReplacedItem& item : replaced) items[TallyIndex(item.source)].push_back(&item);
+  for (const ReplacedItem& item : replaced) {
+    if (item.source < std::ssize(tally_of_source_)) items[TallyIndex(item.source)].push_back(&item);
+  }
   for (std::size_t i = 0; i < tallies_.size(); ++i) {
     if (!tallies_[i].policy().tolerates() || items[i].empty()) continue;
     tallies_[i].RequireWithin(std::ssize(items[i]), items[i].back()->line);
@@ -156,7 +158,7 @@ RowForm RowSource::FormAt(std::int64_t place) const {
   const RowFacts facts = train_.rows.FactsOf(form.row);
   form.length = facts.tokens;
   for (std::size_t field = 0; field < facts.lengths.size(); ++field) {
-    if (facts.lengths[field] > 0) form.fields |= std::uint64_t{1} << field % 64;
+    if (facts.lengths[field] > 0) form.fields |= std::uint64_t{1} << field;
   }
   return form;
 }
@@ -321,7 +323,10 @@ void RowSource::BeginAt(const PackWindow& window) {
 }
 
 std::int64_t RowSource::places_per_epoch() const {
-  return packs_ ? packs_->NumPacks(train_size()) : num_used_rows();
+  if (!packs_) return num_used_rows();
+  const std::lock_guard lock(mutex_);
+  if (!packs_per_epoch_) packs_per_epoch_ = packs_->NumPacks(train_size());
+  return *packs_per_epoch_;
 }
 
 std::int64_t RowSource::held_out_places() const {

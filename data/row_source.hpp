@@ -112,7 +112,7 @@ class RowSource : public InputSource {
   std::string FormatText() const { return FormatLines(config_, format_->context); }
   /// Returns the window of the pack at a place of training; all 0 without data.packing.
   PackWindow WindowAt(std::int64_t place) const;
-  /// Training goes on in this window, or one after it.
+  /// Call before training resumes in `window` or a later one.
   void BeginAt(const PackWindow& window);
   /// Returns a digest of the training rows and of what else their order depends on.
   std::string TrainDigest() const;
@@ -195,11 +195,12 @@ class RowSource : public InputSource {
   UsedSet held_out_;
   std::unique_ptr<const Mixture> mixture_;
   std::vector<std::unique_ptr<const ShardOrder>> shard_orders_;  ///< by source
-  mutable std::mutex mutex_;                                     ///< of grouped_
+  mutable std::mutex mutex_;  ///< of grouped_ and packs_per_epoch_
   /// With data.group_by, by size of the groups: a run has one.
   mutable std::map<std::int64_t, std::unique_ptr<const GroupedOrder>> grouped_;
   std::unique_ptr<const BatchOrder> order_;
-  std::unique_ptr<PackOrder> packs_;  ///< null without data.packing
+  mutable std::optional<std::int64_t> packs_per_epoch_;  ///< once it was asked for
+  std::unique_ptr<PackOrder> packs_;                     ///< null without data.packing
   std::unique_ptr<const PackOrder> held_out_packs_;
   std::vector<std::string> skipped_lines_;
 };

@@ -6,6 +6,9 @@
 
 namespace troupe {
 
+/// Most places of an order that are looked at together.
+inline constexpr std::int64_t kOrderWindow = std::int64_t{1} << 18;
+
 /// Returns the row at place `index` of epoch `epoch`: for every (seed, epoch, size) a bijection of
 /// [0, size). Throws std::invalid_argument for an index outside [0, size).
 ///   source   a keyed Feistel network over the next power of four, cycle walking

@@ -17,7 +17,7 @@
 namespace troupe {
 
 inline auto Fields(SampleTicket& x) {
-  return std::tie(x.train, x.row, x.source, x.fields, x.bytes);
+  return std::tie(x.train, x.row, x.source, x.fields, x.bytes, x.has_items);
 }
 
 /// From a dispatcher: prepare a sample. `microbatch`: the first of its unit, since the start of the run.

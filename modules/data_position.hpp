@@ -22,7 +22,7 @@ struct DataPosition {
   std::int64_t group = 0;
   std::int64_t rows = 0;   ///< in the training list; an epoch has as many samples
   std::string digest;      ///< of the training list; empty: the run reads none
-  PackWindow window = {};  ///< of the next pack, found without those before it
+  PackWindow window = {};  ///< of the next pack
   friend bool operator==(const DataPosition&, const DataPosition&) = default;
 };
 

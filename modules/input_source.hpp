@@ -47,6 +47,7 @@ struct SampleTicket {
   std::int32_t source = -1;  ///< place in data.sources, 0 in data.train; -1: data.held_out
   std::uint64_t fields = 0;  ///< bit i: the items of encoder i of the data are needed
   std::int64_t bytes = 0;    ///< that the prepared sample takes, about
+  bool has_items = false;    ///< it has items of these encoders
 };
 
 /// What is done with a sample before it can be used, in this order. kTransfer: its way from a feed

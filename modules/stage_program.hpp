@@ -8,6 +8,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "layout/ids.hpp"
@@ -33,7 +34,11 @@ struct ReplacedItem {
   std::int64_t row = 0;      ///< place in the list
   std::string file;
   std::string line;  ///< where and why, for people
-  friend auto operator<=>(const ReplacedItem&, const ReplacedItem&) = default;
+  friend auto operator<=>(const ReplacedItem& a, const ReplacedItem& b) {
+    return std::tie(a.train, a.source, a.row, a.file) <=>
+           std::tie(b.train, b.source, b.row, b.file);
+  }
+  friend bool operator==(const ReplacedItem& a, const ReplacedItem& b) { return a <=> b == 0; }
 };
 
 /// In place of a label: no loss there. As in transformers.

@@ -52,7 +52,7 @@ void AddDataIndex(CLI::App& data, Command& command) {
       "index",
       "Index the rows that a configuration reads. A run builds missing indexes itself; this "
       "builds\n"
-      "them beforehand. Stopped and started again, it goes on after the last whole file.\n"
+      "them beforehand. Stopped and started again, it goes on where it was.\n"
       "Exit code: 0 done, 1 failed, 2 wrong arguments, configuration or data.");
   auto arguments = std::make_shared<ConfigArguments>();
   AddConfigArguments(*verb, *arguments);

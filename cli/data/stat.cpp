@@ -69,7 +69,7 @@ void PrintSource(const std::string& name, const RowSource& set, bool train, cons
     for (std::size_t i = 0; i < fields.size(); ++i) lengths[i].push_back(facts.lengths[i]);
   }
   std::printf("%s: %s%s\n", name.c_str(), Counted(source.size(), "row").c_str(),
-              step == 1 ? "" : (", every " + std::to_string(step) + "th read").c_str());
+              step == 1 ? "" : (", one of " + std::to_string(step) + " read").c_str());
   PrintDistribution("tokens", std::move(tokens));
   PrintDistribution("learned tokens", std::move(learned));
   for (std::size_t i = 0; i < fields.size(); ++i) {

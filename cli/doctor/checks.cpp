@@ -226,10 +226,9 @@ Finding CheckJoinPort(const std::string& address, const std::string& error) {
 
 Finding CheckFeedPort(const std::string& address, const std::string& error) {
   if (error.empty()) return Well("ports", address + " is free for feed machines");
-  return Fails(
-      "ports", error,
-      "end the program that listens there, or choose an address of this machine and a free "
-      "port in data.feed_address");
+  return Fails("ports", error,
+               "data.feed_address must be an address of this machine, with a port where no other "
+               "program listens");
 }
 
 Finding CheckPortRange(const std::string& range, int free, int needed) {

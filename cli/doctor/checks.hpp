@@ -83,7 +83,7 @@ Findings CheckNames(const std::vector<NodeFacts>& nodes, std::optional<int> self
 
 /// `error`: why process 0 could not listen there, empty if it could.
 Finding CheckJoinPort(const std::string& address, const std::string& error);
-/// The same of data.feed_address.
+/// The same for data.feed_address.
 Finding CheckFeedPort(const std::string& address, const std::string& error);
 /// `free`: free ports of `range`. `needed`: one per process.
 Finding CheckPortRange(const std::string& range, int free, int needed);

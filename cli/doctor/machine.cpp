@@ -164,6 +164,11 @@ Findings CheckJoin(const MachinePart& part) {
 /// The port of feed machines. No finding without one, or on another machine.
 Findings CheckFeed(const DataConfig& data, const MachinePart& part) {
   if (data.feed_address.empty() || !part.first) return {};
+  if (part.key_file.empty()) {
+    return {Warns("key", "data.feed_address has no effect without a run key",
+                  "make one with `troupe key FILE`, then pass --key-file FILE or set "
+                  "TROUPE_KEY_FILE")};
+  }
   const Address at = ParseAddress(data.feed_address);
   return {CheckFeedPort(data.feed_address, TryListening(at.host, at.port))};
 }

@@ -40,18 +40,27 @@ ino_t InodeOf(const std::string& path) {
   return stat(path.c_str(), &status) == 0 ? status.st_ino : 0;
 }
 
+/// Returns whether an open file is the one of that name.
+bool HasName(int file, const std::string& path) {
+  struct stat own = {};
+  struct stat named = {};
+  return fstat(file, &own) == 0 && stat(path.c_str(), &named) == 0 &&
+         std::tie(own.st_ino, own.st_dev) == std::tie(named.st_ino, named.st_dev);
+}
+
 /// A file held under an exclusive lock.
 class LockedFile {
  public:
-  /// Waits while another process or thread has it.
-  explicit LockedFile(const std::string& path) : path_(path) {
+  /// Waits while another process or thread has it. Calls `waits` before.
+  LockedFile(const std::string& path, const std::function<void()>& waits) : path_(path) {
     for (;;) {
-      file_ = open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
-      if (file_ < 0) Fail("cannot be made");
+      file_ = open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0644);
+      if (file_ < 0) Fail("cannot be made (data.cache)");
+      if (flock(file_, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK && waits) waits();
       while (flock(file_, LOCK_EX) != 0) {
         if (errno != EINTR) Fail("cannot be locked");
       }
-      if (HasName()) return;
+      if (HasName(file_, path_)) return;
       close(file_);  // the previous holder has published it
     }
   }
@@ -74,12 +83,6 @@ class LockedFile {
   void Remove() const { unlink(path_.c_str()); }
 
  private:
-  bool HasName() const {
-    struct stat own = {};
-    struct stat named = {};
-    return fstat(file_, &own) == 0 && stat(path_.c_str(), &named) == 0 &&
-           std::tie(own.st_ino, own.st_dev) == std::tie(named.st_ino, named.st_dev);
-  }
   [[noreturn]] void Fail(const std::string& what) const {
     throw std::runtime_error(path_ + ": " + what + ": " + std::strerror(errno));
   }
@@ -87,6 +90,15 @@ class LockedFile {
   std::string path_;
   int file_ = -1;
 };
+
+/// Calls `use` while no job fills the file, and returns its result; false if one does.
+bool WhileUnlocked(const std::string& path, const std::function<bool()>& use) {
+  const int file = open(path.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+  if (file < 0) return false;
+  const bool result = flock(file, LOCK_EX | LOCK_NB) == 0 && HasName(file, path) && use();
+  close(file);
+  return result;
+}
 
 }  // namespace
 
@@ -110,12 +122,13 @@ std::shared_ptr<const RowIndex> IndexCache::Find(const std::string& key,
 
 std::shared_ptr<const RowIndex> IndexCache::Get(
     const std::string& key, std::size_t num_encoders, const std::function<void(RowIndex&)>& build,
-    const std::function<bool(const RowIndex&)>& is_final) const {
+    const std::function<bool(const RowIndex&)>& is_final,
+    const std::function<void()>& waits) const {
   const std::string path = PathOf(key);
   const ino_t seen = InodeOf(path);
   auto index = Find(key, num_encoders);
   if (index != nullptr && (!is_final || is_final(*index))) return index;
-  const LockedFile file(path + kBuilding);
+  const LockedFile file(path + kBuilding, waits);
   if (InodeOf(path) != seen) {  // another has built it meanwhile
     index = Find(key, num_encoders);
     if (index != nullptr) {
@@ -127,25 +140,19 @@ std::shared_ptr<const RowIndex> IndexCache::Get(
   try {
     made = std::make_shared<RowIndex>(file.Copy(), num_encoders);
     build(*made);
+  } catch (const IndexError& error) {
+    file.Remove();
+    throw std::runtime_error(path + ": " + error.what() + " (data.cache)");
   } catch (...) {
     file.Remove();
     throw;
   }
   file.Publish(path);
-  MakeRoom();
+  MakeRoom(path);
   return made;
 }
 
-/// Removes a file that no job fills. A job locks the file that it fills.
-static bool RemoveUnlessLocked(const fs::path& path) {
-  const int file = open(path.c_str(), O_RDWR | O_CLOEXEC);
-  if (file < 0) return false;
-  const bool removed = flock(file, LOCK_EX | LOCK_NB) == 0 && unlink(path.c_str()) == 0;
-  close(file);
-  return removed;
-}
-
-void IndexCache::MakeRoom() const {
+void IndexCache::MakeRoom(const std::string& newest) const {
   struct Entry {
     fs::file_time_type used;
     std::int64_t size = 0;
@@ -158,6 +165,7 @@ void IndexCache::MakeRoom() const {
   for (; !failure && file != fs::directory_iterator(); file.increment(failure)) {
     const fs::path ending = file->path().extension();
     if (ending != kEnding && ending != kBuilding) continue;
+    if (ending == kBuilding && !WhileUnlocked(file->path(), [] { return true; })) continue;
     std::error_code gone;  // others remove files, too
     Entry entry{file->last_write_time(gone), static_cast<std::int64_t>(file->file_size(gone)),
                 file->path()};
@@ -165,14 +173,13 @@ void IndexCache::MakeRoom() const {
     total += entry.size;
     entries.push_back(std::move(entry));
   }
-  if (total <= limit_bytes_) return;
   std::ranges::sort(entries, {}, &Entry::used);
-  // The newest stays: it is in use.
-  for (std::size_t i = 0; i + 1 < entries.size() && total > limit_bytes_; ++i) {
-    const fs::path& path = entries[i].path;
-    const bool removed =
-        path.extension() == kBuilding ? RemoveUnlessLocked(path) : fs::remove(path, failure);
-    if (removed) total -= entries[i].size;
+  for (const Entry& entry : entries) {
+    if (total <= limit_bytes_) return;
+    if (entry.path == newest) continue;  // it is in use
+    const auto remove = [&] { return fs::remove(entry.path, failure); };
+    const bool is_part = entry.path.extension() == kBuilding;
+    if (is_part ? WhileUnlocked(entry.path, remove) : remove()) total -= entry.size;
   }
 }
 

@@ -1,5 +1,5 @@
 // The folder of indexes that jobs share. An index is whole or absent. A job waits for an index that another
-// job is building, and goes on with one whose job was killed.
+// job is building, and continues one whose job was killed.
 #pragma once
 
 #include <cstdint>
@@ -18,10 +18,12 @@ class IndexCache {
   IndexCache(const std::string& folder, std::int64_t limit_bytes);
 
   /// Returns the index of a key of letters and digits. If none exists, or `is_final` rejects it, calls
-  /// `build` to fill a new one, which may have a part. If `build` throws, no index remains.
-  std::shared_ptr<const RowIndex> Get(
-      const std::string& key, std::size_t num_encoders, const std::function<void(RowIndex&)>& build,
-      const std::function<bool(const RowIndex&)>& is_final = {}) const;
+  /// `build` to fill a new one, which may be partial. If `build` throws, no index remains. Calls `waits` before
+  /// it waits for another job that builds it.
+  std::shared_ptr<const RowIndex> Get(const std::string& key, std::size_t num_encoders,
+                                      const std::function<void(RowIndex&)>& build,
+                                      const std::function<bool(const RowIndex&)>& is_final = {},
+                                      const std::function<void()>& waits = {}) const;
 
   /// Returns the index of a key; null if there is none.
   std::shared_ptr<const RowIndex> Find(const std::string& key, std::size_t num_encoders) const;
@@ -29,7 +31,8 @@ class IndexCache {
   const std::string& folder() const { return folder_; }
 
  private:
-  void MakeRoom() const;
+  /// Keeps `newest`.
+  void MakeRoom(const std::string& newest) const;
 
   std::string folder_;
   std::int64_t limit_bytes_;

@@ -18,6 +18,9 @@ using nlohmann::json;
 /// A row is {"conversations": [{"from": ...}]}. A much deeper file is not a data set.
 constexpr int kMaxDepth = 16;
 
+/// Bytes between two rows of a list.
+constexpr std::int64_t kMostBetween = 1 << 20;
+
 constexpr const char* kTooDeep = "nested too deeply";
 
 /// Returns the parser's error text without the library's tag.
@@ -39,8 +42,9 @@ std::ifstream OpenStream(const std::string& path) {
 /// The bytes of a stream, counted.
 struct CountedBytes {
   std::streambuf* buffer = nullptr;
-  std::int64_t count = 0;   ///< taken so far
-  std::string before = {};  ///< comes before the stream, in reverse; not counted
+  std::int64_t count = 0;     ///< taken so far
+  std::int64_t last_end = 0;  ///< of the last row
+  std::string before = {};    ///< delivered before the stream, last byte first; not counted
 };
 
 /// Iterates over them. The parser takes one byte at a time, so `count` tells where it is.
@@ -64,7 +68,10 @@ class ByteIterator {
       return *this;
     }
     bytes_->buffer->sbumpc();
-    ++bytes_->count;
+    // The parser holds a string as long as it reads it.
+    if (++bytes_->count - bytes_->last_end > kMaxRowBytes + kMostBetween) {
+      throw std::runtime_error("expected rows of at most 1 GiB");
+    }
     return *this;
   }
   bool operator==(const ByteIterator& other) const { return AtEnd() == other.AtEnd(); }
@@ -83,7 +90,7 @@ class ByteIterator {
 /// neighbours, commas included.
 class ListScanner : public nlohmann::json_sax<json> {
  public:
-  ListScanner(const CountedBytes& bytes, const std::function<void(const RowSpan&)>& found)
+  ListScanner(CountedBytes& bytes, const std::function<void(const RowSpan&)>& found)
       : bytes_(bytes), found_(found) {}
 
   bool null() override { return Value(); }
@@ -106,7 +113,7 @@ class ListScanner : public nlohmann::json_sax<json> {
   bool Start(bool list) {
     if (depth_ == 0 && !list) RefuseWhole();
     if (depth_ == 1) begin_ = bytes_.count - 1;
-    if (depth_ == 0) end_ = bytes_.count;
+    if (depth_ == 0) bytes_.last_end = bytes_.count;
     if (++depth_ > kMaxDepth) throw std::runtime_error(kTooDeep);
     return true;
   }
@@ -117,12 +124,12 @@ class ListScanner : public nlohmann::json_sax<json> {
   }
   bool Value() {
     if (depth_ == 0) RefuseWhole();
-    if (depth_ == 1) Found(end_);
+    if (depth_ == 1) Found(bytes_.last_end);
     return true;
   }
   void Found(std::int64_t begin) {
     found_({begin, bytes_.count - begin, 0});
-    end_ = bytes_.count;
+    bytes_.last_end = bytes_.count;
   }
   [[noreturn]] static void RefuseWhole() {
     throw std::runtime_error(
@@ -130,11 +137,10 @@ class ListScanner : public nlohmann::json_sax<json> {
         "*.jsonl");
   }
 
-  const CountedBytes& bytes_;
+  CountedBytes& bytes_;
   const std::function<void(const RowSpan&)>& found_;
   int depth_ = 0;
   std::int64_t begin_ = 0;  ///< of the row
-  std::int64_t end_ = 0;    ///< of the row before it
 };
 
 class JsonListFormat final : public RowFormat {
@@ -145,13 +151,13 @@ class JsonListFormat final : public RowFormat {
     CountedBytes bytes{stream.rdbuf()};
     if (last) {
       stream.seekg(last->offset);
-      // Other values end where the parser has read beyond them.
+      // After a number the parser has read one byte more, so its row has no exact end.
       if (stream.peek() != '{') throw std::runtime_error("expected an object");
-      bytes.count = last->offset + last->size;
+      bytes.count = bytes.last_end = last->offset + last->size;
       stream.seekg(bytes.count);
       bytes.before = "}{[";  // a list whose first row stands for all up to here
     }
-    const auto found_after = LessFirst(last.has_value(), found);
+    const auto found_after = SkipFirst(last.has_value(), found);
     ListScanner scanner(bytes, found_after);
     json::sax_parse(ByteIterator(bytes), ByteIterator(), &scanner);
   }
@@ -182,12 +188,28 @@ class JsonLinesFormat final : public RowFormat {
       span = {last->offset + last->size + 1, 0, last->line};
       stream.seekg(span.offset);
     }
-    for (std::string text; std::getline(stream, text); span.offset += span.size + 1) {
+    std::vector<char> block(std::size_t{1} << 16);
+    bool is_blank = true;  // a line may be larger than memory
+    const auto end_line = [&] {
       ++span.line;
-      span.size = std::ssize(text);
-      if (text.find_first_not_of(" \t\r") != std::string::npos) found(span);
-    }
+      if (!std::exchange(is_blank, true)) found(span);
+      span.offset += span.size + 1;
+      span.size = 0;
+    };
+    do {
+      stream.read(block.data(), std::ssize(block));
+      std::string_view rest(block.data(), static_cast<std::size_t>(stream.gcount()));
+      while (!rest.empty()) {
+        const std::string_view part = rest.substr(0, rest.find('\n'));
+        span.size += std::ssize(part);
+        is_blank = is_blank && part.find_first_not_of(" \t\r") == std::string_view::npos;
+        if (part.size() == rest.size()) break;
+        rest.remove_prefix(part.size() + 1);
+        end_line();
+      }
+    } while (stream);
     if (stream.bad()) throw std::runtime_error("cannot be read to its end");
+    if (span.size > 0) end_line();
   }
   void Read(const SharedBytes& bytes, const RowOrigin&, const std::vector<RowField>& fields,
             LlavaRow& row) const override {

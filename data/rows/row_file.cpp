@@ -53,13 +53,13 @@ LlavaRow RowFile::Read(std::int64_t row, const std::vector<RowField>& fields) co
   const RowFacts facts = index_->Get(row);
   LlavaRow read{.index = row, .id = {}, .files = {}, .turns = {}, .line = facts.span.line};
   const SharedBytes bytes = BytesOf(read, facts.span);
-  if (SumOf(*bytes) != facts.sum) {
+  // A part of the index that was lost reads as zeros.
+  if (SumOf(*bytes) != facts.sum || bytes->empty()) {
     throw FaultError(
         origin_.file,
-        read.Fault(
-            FaultKind::kRow,
-            "its bytes have changed since they were indexed; restore the file, or `touch` it "
-            "to index it again"));
+        read.Fault(FaultKind::kRow,
+                   "its bytes are not those that were indexed: the file has changed in place, or "
+                   "its index is damaged; restore the file, or `touch` it to index it again"));
   }
   Parse(bytes, fields, read);
   return read;

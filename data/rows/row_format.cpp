@@ -28,10 +28,10 @@ std::unique_ptr<const RowStore> RowFormat::Open(const std::string& path) const {
   return std::make_unique<const PieceReader>(path);
 }
 
-std::function<void(const RowSpan&)> LessFirst(bool less_first,
+std::function<void(const RowSpan&)> SkipFirst(bool skip,
                                               const std::function<void(const RowSpan&)>& found) {
-  return [less_first, &found](const RowSpan& span) mutable {
-    if (!std::exchange(less_first, false)) found(span);
+  return [skip, &found](const RowSpan& span) mutable {
+    if (!std::exchange(skip, false)) found(span);
   };
 }
 

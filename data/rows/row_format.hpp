@@ -53,8 +53,8 @@ class RowFormat {
   virtual bool holds_items() const { return false; }
 };
 
-/// Returns a function that calls `found`, if `less_first` not the first time. `found` must outlive it.
-std::function<void(const RowSpan&)> LessFirst(bool less_first,
+/// Returns a function that forwards to `found`, without the first call if `skip`. `found` must outlive it.
+std::function<void(const RowSpan&)> SkipFirst(bool skip,
                                               const std::function<void(const RowSpan&)>& found);
 
 /// Returns the format of a file: lines for *.jsonl, a tar archive for *.tar, Parquet for *.parquet,

@@ -10,6 +10,7 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include <zlib.h>
 
 #include "files/sha256.hpp"
 
@@ -29,13 +30,15 @@ struct Header {
 };
 static_assert(sizeof(Header) <= kHeaderSize);
 
-constexpr std::array<char, 8> kPartMagic = {'t', 'r', 'o', 'u', 'p', 'e', 'p', '1'};
+constexpr std::array<char, 8> kPartMagic = {'t', 'r', 'o', 'u', 'p', 'e', 'p', '2'};
 
-/// The same of a part.
+/// The same of a partial index.
 struct PartHeader {
   std::array<char, 8> magic = kPartMagic;
   std::int64_t num_encoders = 0;
   IndexPart part;
+  std::uint32_t places_sum = 0;  ///< as of RowIndex::RecordSums
+  std::uint32_t facts_sum = 0;
 };
 static_assert(sizeof(PartHeader) <= kHeaderSize);
 
@@ -55,7 +58,7 @@ constexpr std::uint32_t kUsable = 1;
 constexpr std::uint32_t kCut = 2;
 constexpr std::size_t kBuffer = std::size_t{1} << 18;
 
-/// Clamps. Only refused rows have a larger size, and line numbers serve only messages.
+/// Clamps. Only refused rows have a larger size.
 std::uint32_t Narrow(std::int64_t value) {
   constexpr std::int64_t kMost = std::numeric_limits<std::uint32_t>::max();
   return static_cast<std::uint32_t>(std::clamp<std::int64_t>(value, 0, kMost));
@@ -87,20 +90,58 @@ RowIndex::RowIndex(std::size_t num_encoders)
 
 RowIndex::RowIndex(int file, std::size_t num_encoders) : file_(file), num_encoders_(num_encoders) {
   if (file_ < 0) Fail("cannot be made");
-  PartHeader header;
+  part_ = PartInFile();
+  sums_.rows = num_written_ = part_.sums.rows;
+}
+
+IndexPart RowIndex::PartInFile() {
   struct stat status = {};
-  if (pread(file_, &header, sizeof header, 0) != sizeof header || fstat(file_, &status) != 0)
-    return;
+  if (fstat(file_, &status) != 0 || status.st_size < kHeaderSize) return {};
+  Header whole;
+  PartHeader header;
+  try {
+    Read(0, std::as_writable_bytes(std::span(&whole, 1)));
+    Read(0, std::as_writable_bytes(std::span(&header, 1)));
+  } catch (const IndexError&) {
+    return {};
+  }
+  const bool is_whole = whole.magic == kMagic;  // its job was killed before it had a name
+  if (is_whole) {
+    header = {.num_encoders = whole.num_encoders,
+              .part = {.sums = whole.sums, .measured = whole.sums.rows, .has_all_places = true}};
+  }
   const IndexPart& part = header.part;
   const std::int64_t rows = part.sums.rows;
-  if (header.magic != kPartMagic ||
-      header.num_encoders != static_cast<std::int64_t>(num_encoders) || rows < 0 ||
-      rows > status.st_size || status.st_size < OffsetOf(rows) || part.measured < 0 ||
-      part.measured > rows) {
-    return;
+  const bool fits = header.magic == kPartMagic &&
+                    header.num_encoders == static_cast<std::int64_t>(num_encoders_) && rows >= 0 &&
+                    rows <= status.st_size && status.st_size >= OffsetOf(rows) &&
+                    part.measured >= 0 && part.measured <= rows;
+  if (!fits) return {};
+  if (is_whole) {
+    const bool is_sound =
+        std::ranges::equal(DigestOfRecords(rows, record_size()), whole.facts_digest);
+    return is_sound ? part : IndexPart();
   }
-  part_ = part;
-  sums_.rows = num_written_ = rows;
+  SumRecords(rows, part.measured);
+  if (record_sums_.places == header.places_sum && record_sums_.facts == header.facts_sum)
+    return part;
+  record_sums_ = {};
+  return {};
+}
+
+void RowIndex::SumRecords(std::int64_t rows, std::int64_t measured) {
+  if (rows < record_sums_.rows || measured < record_sums_.measured) record_sums_ = {};
+  const auto extend = [](std::uint32_t& sum, std::span<const std::byte> bytes) {
+    const auto* const data = reinterpret_cast<const unsigned char*>(bytes.data());
+    sum = static_cast<std::uint32_t>(crc32_z(sum, data, bytes.size()));
+  };
+  ForRecords(record_sums_.rows, rows, [&](std::span<const std::byte> record) {
+    extend(record_sums_.places, record.first(offsetof(Record, sum)));
+  });
+  ForRecords(record_sums_.measured, measured,
+             [&](std::span<const std::byte> record) { extend(record_sums_.facts, record); });
+  record_sums_.rows = rows;
+  record_sums_.measured = measured;
 }
 
 RowIndex::RowIndex(const std::string& path, std::size_t num_encoders)
@@ -197,7 +238,11 @@ void RowIndex::WriteHeader(std::span<const std::byte> header) const {
 void RowIndex::Keep(const IndexPart& part) {
   if (in_memory_) return;
   Flush();
-  const PartHeader header{.num_encoders = static_cast<std::int64_t>(num_encoders_), .part = part};
+  SumRecords(part.sums.rows, part.measured);
+  const PartHeader header{.num_encoders = static_cast<std::int64_t>(num_encoders_),
+                          .part = part,
+                          .places_sum = record_sums_.places,
+                          .facts_sum = record_sums_.facts};
   // The header must not reach the disk before the rows that it counts.
   if (fdatasync(file_) != 0) Fail("cannot be written");
   WriteHeader(std::as_bytes(std::span(&header, 1)));
@@ -205,6 +250,7 @@ void RowIndex::Keep(const IndexPart& part) {
 
 void RowIndex::Clear() {
   part_ = {};
+  record_sums_ = {};
   sums_ = {};
   num_written_ = 0;
   appended_.clear();
@@ -216,30 +262,34 @@ void RowIndex::Finish(const RowSums& sums) {
   const std::int64_t rows = sums_.rows;
   sums_ = sums;
   sums_.rows = rows;
-  digest_ = DigestOfRecords(offsetof(Record, tokens));
-  facts_digest_ = DigestOfRecords(record_size());
+  digest_ = DigestOfRecords(rows, offsetof(Record, tokens));
+  facts_digest_ = DigestOfRecords(rows, record_size());
   Header header{.num_encoders = static_cast<std::int64_t>(num_encoders_), .sums = sums_};
   std::ranges::copy(digest_, header.digest.begin());
   std::ranges::copy(facts_digest_, header.facts_digest.begin());
+  // A partial index may have had more rows.
+  if (ftruncate(file_, OffsetOf(rows)) != 0 || fdatasync(file_) != 0) Fail("cannot be written");
   WriteHeader(std::as_bytes(std::span(&header, 1)));
-  // A part may have had more.
-  if (ftruncate(file_, OffsetOf(rows)) != 0) Fail("cannot be written");
 }
 
-std::string RowIndex::DigestOfRecords(std::size_t of_each) const {
+std::string RowIndex::DigestOfRecords(std::int64_t rows, std::size_t of_each) const {
   Sha256 digest;
+  ForRecords(0, rows,
+             [&](std::span<const std::byte> record) { digest.Update(record.first(of_each)); });
+  return digest.Hex();
+}
+
+void RowIndex::ForRecords(std::int64_t begin, std::int64_t end,
+                          const std::function<void(std::span<const std::byte>)>& use) const {
   const std::size_t at_once = kBuffer / record_size();
   std::vector<std::byte> bytes(at_once * record_size());
-  for (std::int64_t row = 0; row < sums_.rows;) {
-    const std::size_t count = std::min(at_once, static_cast<std::size_t>(sums_.rows - row));
+  while (begin < end) {
+    const std::size_t count = std::min(at_once, static_cast<std::size_t>(end - begin));
     const std::span<std::byte> records = std::span(bytes).first(count * record_size());
-    Read(OffsetOf(row), records);
-    for (std::size_t i = 0; i < count; ++i) {
-      digest.Update(records.subspan(i * record_size(), of_each));
-    }
-    row += static_cast<std::int64_t>(count);
+    Read(OffsetOf(begin), records);
+    for (std::size_t i = 0; i < count; ++i) use(records.subspan(i * record_size(), record_size()));
+    begin += static_cast<std::int64_t>(count);
   }
-  return digest.Hex();
 }
 
 void RowIndex::Write(std::int64_t offset, std::span<const std::byte> bytes) const {

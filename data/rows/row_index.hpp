@@ -1,14 +1,15 @@
 // The index of a file of rows: the place of each row, and the sizes of its sample. A run reads any row
-// without those before it. The index is a file, too: memory holds only its header. A job that is killed
-// while it fills an index leaves a part of it, with which another one goes on.
+// without those before it. The index is a file, too: memory holds only its header. A job that is killed leaves
+// a partial index. The next job continues it.
 //
-//   header   256 bytes: number of encoders, sums, digests; of a part: how much there is
+//   header   256 bytes: number of encoders, sums, digests; in a partial index: the rows found and measured
 //   records  one per row: offset 8, size 4, line 4, CRC-32 4, tokens 4, labels 4, flags 4 bytes, then
 //            4 bytes per encoder, the total length of its items; little endian
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <stdexcept>
@@ -45,10 +46,10 @@ struct RowSums {
   RowSums& operator+=(const RowSums& other);
 };
 
-/// How much of an index there is.
+/// The progress of a partial index.
 struct IndexPart {
-  RowSums sums;                 ///< rows: those found; all else: of those measured
-  std::int64_t measured = 0;    ///< rows whose facts are known: the first ones
+  RowSums sums;               ///< `rows` counts the rows found; the other sums are of measured rows
+  std::int64_t measured = 0;  ///< the first rows, whose facts are known
   bool has_all_places = false;  ///< the file has no further rows
 };
 
@@ -62,8 +63,7 @@ class RowIndex {
  public:
   /// An empty index in memory.
   explicit RowIndex(std::size_t num_encoders);
-  /// Goes on with the part of an index in the open file `file`, which it closes. Begins a new one if the file
-  /// has none.
+  /// Takes ownership of the open file `file`. Continues its partial index, or begins a new one.
   RowIndex(int file, std::size_t num_encoders);
   /// Opens one that was finished. Throws if it is incomplete, or was made for another number of encoders.
   RowIndex(const std::string& path, std::size_t num_encoders);
@@ -77,9 +77,9 @@ class RowIndex {
   void Flush();
   /// Writes all facts of a row.
   void Set(std::int64_t row, const RowFacts& facts);
-  /// Returns the part that the file had. An index in memory has none.
+  /// Returns what the file had when it was opened.
   const IndexPart& part() const { return part_; }
-  /// Writes the rows so far to the disk, for a job that goes on with them. Does nothing in memory.
+  /// Saves the rows so far, so that another job can continue. Does nothing in memory.
   void Keep(const IndexPart& part);
   /// Removes all rows.
   void Clear();
@@ -99,16 +99,32 @@ class RowIndex {
   std::size_t record_size() const { return 32 + 4 * num_encoders_; }
   /// Returns where the record of a row begins in the file.
   std::int64_t OffsetOf(std::int64_t row) const;
+  /// Checksums of the first records: of the places of `rows` of them, and of all facts of `measured`.
+  struct RecordSums {
+    std::int64_t rows = 0;
+    std::uint32_t places = 0;
+    std::int64_t measured = 0;
+    std::uint32_t facts = 0;
+    friend bool operator==(const RecordSums&, const RecordSums&) = default;
+  };
+  /// Returns what the open file has; none if that is not an index, or damaged.
+  IndexPart PartInFile();
+  /// Extends `record_sums_` to these numbers of records.
+  void SumRecords(std::int64_t rows, std::int64_t measured);
+  /// Calls `use` with each of records [begin, end).
+  void ForRecords(std::int64_t begin, std::int64_t end,
+                  const std::function<void(std::span<const std::byte> record)>& use) const;
   void WriteHeader(std::span<const std::byte> header) const;
   void Write(std::int64_t offset, std::span<const std::byte> bytes) const;
   void Read(std::int64_t offset, std::span<std::byte> bytes) const;
-  /// Of the first `of_each` bytes of each record.
-  std::string DigestOfRecords(std::size_t of_each) const;
+  /// Of the first `of_each` bytes of each of the first records.
+  std::string DigestOfRecords(std::int64_t rows, std::size_t of_each) const;
 
   int file_ = -1;
   std::size_t num_encoders_ = 0;
   bool in_memory_ = false;
   IndexPart part_;
+  RecordSums record_sums_;
   std::vector<std::byte> appended_;  ///< records that are not written yet
   std::int64_t num_written_ = 0;
   RowSums sums_;

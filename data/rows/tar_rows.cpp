@@ -253,7 +253,7 @@ class TarFormat final : public RowFormat {
     if (archive_read_open_FILE(open.get(), file.get()) != ARCHIVE_OK) {
       Fail(open.get(), "not a usable tar archive; compressed ones must be unpacked first");
     }
-    const auto found_after = LessFirst(last.has_value(), found);
+    const auto found_after = SkipFirst(last.has_value(), found);
     RowSpan span;
     std::string key;
     bool any = false;
@@ -266,6 +266,7 @@ class TarFormat final : public RowFormat {
       key = Split(member).key;
       span.offset = at;
     }
+    if (std::ferror(file.get()) != 0) throw std::runtime_error("cannot be read to its end");
     const std::int64_t end = begin + archive_filter_bytes(open.get(), 0);
     RequireZeros(path, std::max<std::int64_t>(0, size - kEndBytes), size, kCutShort);
     if (any) found_after({span.offset, std::min<std::int64_t>(size, end) - span.offset, 0});

@@ -21,7 +21,7 @@ class RowNumber : public SampleWork {
   void Tokenize() override {}
   Buffer Decode() override {
     ++num_prepared_;
-    return RowsOf({static_cast<double>(ticket_.row), 9});
+    return RowsOf({static_cast<double>(ticket_.row == 14 ? -14 : ticket_.row), 9});
   }
 
  private:
@@ -75,8 +75,10 @@ class LinkFixture : public ActorFixture {
     machine->gone = nullptr;
     machine->prepared.clear();
   }
-  std::shared_ptr<Answered<SamplePrepared>> Ask(std::int64_t row) {
-    return ActorFixture::Ask<SamplePrepared>(link, PrepareSample{7, {.row = row}});
+  std::shared_ptr<Answered<SamplePrepared>> Ask(std::int64_t row, std::int32_t of = 0,
+                                                bool has_items = true) {
+    return ActorFixture::Ask<SamplePrepared>(
+        link, PrepareSample{7, {.row = row, .source = of, .has_items = has_items}});
   }
   /// The machine has prepared the sample that it was asked for as number `i`.
   void Prepare(std::size_t i, double row, double rest = 9) {
@@ -123,15 +125,20 @@ TEST_CASE_METHOD(LinkFixture, "a machine that sends another sample is dismissed"
   CHECK(Ask(3)->errors.size() == 1);
 }
 
-TEST_CASE_METHOD(LinkFixture, "the first sample of a machine has the bytes that it has here",
+TEST_CASE_METHOD(LinkFixture, "a link compares the first sample of a machine with its own",
                  "[actors][dispatcher]") {
-  SECTION("it is compared once") {
-    for (std::size_t i = 0; i < 3; ++i) {
-      const auto asked = Ask(1);
-      Prepare(i, 1, i == 0 ? 9 : 8);
-      CHECK(asked->answers.size() == 1);
+  SECTION("one of each source is compared, with its images") {
+    std::size_t number = 0;
+    for (const std::int32_t of : {0, -1}) {
+      for (const bool has_items : {false, true, true}) {
+        const int before = source->num_prepared;
+        const auto asked = Ask(1, of, has_items);
+        Prepare(number++, 1);
+        CHECK(asked->answers.size() == 1);
+        CHECK(source->num_prepared - before == (has_items && number % 3 == 2 ? 1 : 0));
+      }
     }
-    CHECK(source->num_prepared == 1);
+    CHECK(source->num_prepared == 2);
     CHECK(machine->dismissed.empty());
   }
   SECTION("a machine whose sample differs is dismissed") {
@@ -139,18 +146,21 @@ TEST_CASE_METHOD(LinkFixture, "the first sample of a machine has the bytes that 
     Prepare(0, 1, 8);
     CHECK(asked->errors.size() == 1);
     CHECK(machine->dismissed ==
-          std::vector<std::string>{"its sample of row 1 has other bytes than this process gives "
-                                   "it: its files differ"});
+          std::vector<std::string>{"its sample of row 1 differs from the one prepared here: "
+                                   "compare its copy of the files"});
   }
-  SECTION("one that cannot be prepared here is left to a worker, and the next is compared") {
-    const auto bad = Ask(13);
-    Prepare(0, 13);
-    REQUIRE(bad->answers.size() == 1);
-    CHECK_FALSE(bad->answers[0].may_use);
+  SECTION("one with files that are bad here is left to a worker, and the next is compared") {
+    std::size_t number = 0;
+    for (const int row : {13, 14}) {  // a bad row, and one with a replaced file
+      const auto bad = Ask(row);
+      Prepare(number++, row);
+      REQUIRE(bad->answers.size() == 1);
+      CHECK_FALSE(bad->answers[0].may_use);
+    }
     Ask(2);
-    Prepare(1, 2);
-    CHECK(source->num_prepared == 1);
-    CHECK(machine->dismissed.empty());
+    Prepare(number, 2, 8);
+    CHECK(source->num_prepared == 2);
+    CHECK(machine->dismissed.size() == 1);
   }
 }
 

@@ -1,4 +1,5 @@
 // Bad rows and images: found all at once before a run, or skipped by it.
+#include <fstream>
 #include <nlohmann/json.hpp>
 
 #include <catch2/catch.hpp>
@@ -120,9 +121,33 @@ TEST_CASE("more rows and images than data.skip_limit end the run", "[cli]") {
   const Outcome outcome = folder.Train({"data.on_error=skip", "data.skip_limit=3"});
   INFO(outcome.out << outcome.err);
   CHECK(outcome.exit_code == 1);
-  CHECK_THAT(outcome.err,
-             Contains("; replaced by the mean colour\n") &&
-                 Contains("data.skip_limit: more than 3 rows and files cannot be used"));
+  CHECK_THAT(
+      outcome.err,
+      Contains("; replaced by the mean colour\n") &&
+          Contains(
+              "data.skip_limit: expected at most 3 rows and files that cannot be used, got more"));
+}
+
+TEST_CASE("data.skip_limit counts the images of earlier starts", "[cli]") {
+  const RunFolder folder;
+  WriteFiveRows(folder);
+  const Outcome first = folder.Train(
+      {"data.on_error=skip", "data.skip_limit=4", "run.steps=2", "checkpoint.every=1"});
+  INFO(first.out << first.err);
+  REQUIRE(first.exit_code == 0);
+  const std::string whole = BytesOf("data/shapes/images/train_0000.png");
+  std::ofstream(folder / "images/cut.png", std::ios::binary) << whole;
+  const auto resume = [&](const std::string& steps) {
+    return RunTroupe({"train", "--resume", folder.Runs().at(0), "--set", "run.steps=" + steps});
+  };
+  CHECK(resume("3").exit_code == 0);
+  CHECK(LastMetrics(folder)["replaced_items"] == 0);
+  std::ofstream(folder / "images/good.png", std::ios::binary) << whole.substr(0, whole.size() / 2);
+  const Outcome last = resume("4");
+  CHECK(last.exit_code == 1);
+  CHECK_THAT(
+      last.err,
+      Contains("data.skip_limit: expected at most 4 rows and files that cannot be used, got more"));
 }
 
 TEST_CASE("gradients are right where an image is replaced", "[cli]") {

@@ -282,11 +282,18 @@ TEST_CASE("the doctor names a port that is taken", "[cli][doctor]") {
   const TwoNodes two;
   RequireOnlyFailure(Examine(two.Arguments("0/2", join)), "ports",
                      join + ": address already in use");
-  RequireOnlyFailure(Examine({"--set", "data.feed_address=" + join}), "ports",
+  const auto examine_feed = [&](const std::string& address, const std::vector<std::string>& more) {
+    std::vector<std::string> words = {"--set", "data.feed_address=" + address};
+    words.insert(words.end(), more.begin(), more.end());
+    return Examine(words);
+  };
+  RequireOnlyFailure(examine_feed(join, {"--key-file", two.key()}), "ports",
                      join + ": address already in use");
   const std::string free = ToString(Socket::Listen({"127.0.0.1", 0}).local_address());
-  CHECK_THAT(Examine({"--set", "data.feed_address=" + free}).out,
+  CHECK_THAT(examine_feed(free, {"--key-file", two.key()}).out,
              Contains(free + " is free for feed machines"));
+  CHECK_THAT(examine_feed(free, {}).out,
+             Contains("data.feed_address has no effect without a run key"));
   // Only the join address shows that node 0 is here.
   RequireOnlyFailure(Examine(two.Arguments("", join)), "ports", join);
 }

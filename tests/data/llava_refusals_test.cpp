@@ -163,8 +163,9 @@ TEST_CASE("more rows than data.skip_limit are not skipped", "[data]") {
   const Config config = Disjoint(data);
   CHECK_THROWS_WITH(
       RowSource(config, FileDepth::kDecode, FaultPolicy{.on_error = OnError::kSkip, .limit = 1}),
-      Catch::EndsWith("\ndata.skip_limit: more than 1 rows and files cannot be used; "
-                      "`troupe data check` lists all"));
+      Catch::EndsWith(
+          "\ndata.skip_limit: expected at most 1 rows and files that cannot be used, got more; "
+          "`troupe data check` lists all"));
   CHECK_NOTHROW(
       RowSource(config, FileDepth::kDecode, FaultPolicy{.on_error = OnError::kSkip, .limit = 2}));
 }
@@ -177,13 +178,13 @@ TEST_CASE("a limit counts files that are replaced, at the start as later", "[dat
     return std::make_unique<RowSource>(
         config, FileDepth::kHeader, FaultPolicy{.on_error = OnError::kSubstitute, .limit = limit});
   };
-  CHECK_THROWS_WITH(open(1), Catch::Contains("data.skip_limit: more than 1 rows and files"));
+  CHECK_THROWS_WITH(open(1), Catch::Contains("data.skip_limit: expected at most 1 rows and files"));
   const auto source = open(2);
   CHECK_THAT(source->skipped_lines().back(), Catch::Contains("1 row is used without"));
   std::set<ReplacedItem> replaced = {{true, 0, 5, "5_0.png", ""}, {true, 0, 5, "5_1.png", ""}};
   CHECK_NOTHROW(source->RequireWithinLimits(replaced));
   replaced.insert({true, 0, 6, "6_0.png", ""});
-  CHECK_THROWS_WITH(source->RequireWithinLimits(replaced), Catch::Contains("more than 2 rows"));
+  CHECK_THROWS_WITH(source->RequireWithinLimits(replaced), Catch::Contains("at most 2 rows"));
 }
 
 TEST_CASE("rows all of whose images are bad have answers to learn from", "[data]") {

@@ -1,5 +1,6 @@
 // Rows of Parquet files, written by tests/data/parquet/make.py.
 #include <iostream>
+#include <numeric>
 
 #include <catch2/catch.hpp>
 
@@ -75,7 +76,19 @@ TEST_CASE("rows of a Parquet table are read in any order, with the sum of their 
   for (const std::int64_t row : {4, 0, 3, 1, 4, 0}) {
     CHECK(file.Read(row, kOneImage).id == "row" + std::to_string(row));
   }
-  CHECK_THROWS_WITH(file.Read(2, kOneImage), Contains("its bytes have changed since"));
+  CHECK_THROWS_WITH(file.Read(2, kOneImage), Contains("its bytes are not those that were indexed"));
+}
+
+TEST_CASE("a scan of a Parquet table goes on after any row", "[data][parquet]") {
+  if (!Reads()) return;
+  for (std::int64_t last = 0; last < 5; ++last) {
+    std::vector<std::int64_t> rows;
+    ParquetTable().ScanAfter(FileOf("images.parquet"), RowSpan{last, 0, 0},
+                             [&](const RowSpan& span) { rows.push_back(span.offset); });
+    std::vector<std::int64_t> expected(static_cast<std::size_t>(4 - last));
+    std::iota(expected.begin(), expected.end(), last + 1);
+    CHECK(rows == expected);
+  }
 }
 
 TEST_CASE("lists of images, numbers as ids, dictionaries and empty columns", "[data][parquet]") {

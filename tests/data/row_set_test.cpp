@@ -245,8 +245,8 @@ TEST_CASE("a row whose bytes have changed is refused", "[data]") {
   CHECK_THROWS_WITH(
       rows.Read(10),
       set.folder / "s1.jsonl" +
-          ":1: row 0: its bytes have changed since they were indexed; restore the file, or "
-          "`touch` it to index it again");
+          ":1: row 0: its bytes are not those that were indexed: the file has changed in place, or "
+          "its index is damaged; restore the file, or `touch` it to index it again");
   CHECK(rows.Read(11).row.id == "r101");
 }
 

@@ -100,6 +100,18 @@ TEST_CASE("the samples are the same for every number of replicas and batches", "
   }
 }
 
+TEST_CASE("groups of several sources have the samples of an ungrouped order", "[data]") {
+  const Sources sources;
+  Config config = sources.With(Disjoint(sources.data), 0.25, 0.75);
+  std::vector<int> ungrouped = Sequence(config, 31);  // 12 windows of 31 places
+  config.data.group_by = GroupBy::kModalityLength;
+  std::vector<int> grouped = Sequence(config, 31);
+  CHECK(grouped != ungrouped);
+  std::ranges::sort(ungrouped);
+  std::ranges::sort(grouped);
+  CHECK(grouped == ungrouped);
+}
+
 TEST_CASE("images of shards reach the encoder of their sample", "[data]") {
   const Sources sources;
   RowSource source(sources.With(Disjoint(sources.data), 1, 2), FileDepth::kDecode);
@@ -231,14 +243,15 @@ TEST_CASE("each source has its own policy for bad rows, and its own limit", "[da
   config.data.sources[1].skip_limit = 2;
   CHECK_NOTHROW(open(OnError::kStop)->RequireWithinLimits(replaced));
   replaced.insert({true, 1, 3, "c", "c is bad"});
-  CHECK_THROWS_WITH(open(OnError::kStop)->RequireWithinLimits(replaced),
-                    "data.sources.1.skip_limit: more than 2 rows and files cannot be used; "
-                    "`troupe data check` lists all; one is c is bad");
-  config.data.sources[1].skip_limit = 0;
   CHECK_THROWS_WITH(
-      open(OnError::kStop),
-      Catch::EndsWith("data.sources.1.skip_limit: more than 0 rows and files cannot be used; "
-                      "`troupe data check` lists all"));
+      open(OnError::kStop)->RequireWithinLimits(replaced),
+      "data.sources.1.skip_limit: expected at most 2 rows and files that cannot be used, got more; "
+      "`troupe data check` lists all; one is c is bad");
+  config.data.sources[1].skip_limit = 0;
+  CHECK_THROWS_WITH(open(OnError::kStop),
+                    Catch::EndsWith("data.sources.1.skip_limit: expected at most 0 rows and files "
+                                    "that cannot be used, got more; "
+                                    "`troupe data check` lists all"));
 }
 
 }  // namespace
