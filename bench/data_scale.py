@@ -65,10 +65,12 @@ def main():
             config.write(CONFIG.format(root=root, folder=folder, shards=path))
     index_s, _, _ = timed([troupe, "data", "index", "many.toml"])
     print(f"indexes made or found in {index_s:.2f} s")
-    rounds = [(timed([troupe, "train", "many.toml"]), timed([troupe, "train", "few.toml"])) for _ in range(5)]
-    for side, name in ((0, "10,000,000 samples"), (1, "1,000 samples")):
-        print(f"{name}: one step and the end of the run after {median([r[side][0] for r in rounds]):.2f} s, "
-              f"{median([r[side][1] for r in rounds]):.1f} MiB at most")
+    for order in ("data.order=random", "data.group_by=modality_length", "data.packing=true"):
+        train = lambda config: timed([troupe, "train", config, "--set", order])
+        rounds = [(train("many.toml"), train("few.toml")) for _ in range(5)]
+        for side, name in ((0, "10,000,000 samples"), (1, "1,000 samples")):
+            print(f"{order}, {name}: one step and the end of the run after {median([r[side][0] for r in rounds]):.2f} s, "
+                  f"{median([r[side][1] for r in rounds]):.1f} MiB at most")
     show = lambda step, *more: timed([troupe, "data", "show", "many.toml", "--step", str(step), *more])
     shown = [(show(1)[0], show(100_000)[0]) for _ in range(9)]
     print(f"data show: step 1 after {1000 * median([s[0] for s in shown]):.0f} ms, "

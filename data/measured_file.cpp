@@ -162,8 +162,8 @@ class OrderedBlocks {
   IndexPart part_;
   const std::function<void(const DataFault&)>& report_;
   Keeper& keeper_;
-  std::map<std::int64_t, std::pair<std::int64_t, Block>>
-      waiting_;  ///< by their begin, with their end
+  /// By first row, with the row after the last.
+  std::map<std::int64_t, std::pair<std::int64_t, Block>> waiting_;
 };
 
 /// Appends the rows that the index lacks.
