@@ -17,6 +17,7 @@ import time
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 IMAGES = 10
+PASSES_IN_STEP = 28  # forward passes that take as long as a step
 # A step of 8 samples with 10 images each.
 CONFIG = """schema = 1
 [run]
@@ -120,18 +121,26 @@ def exposed(build, folder, key):
     config = f"{folder}/images.toml"
     with open(config, "w") as out:
         out.write(CONFIG.format(folder=folder, port=port))
-    run = [f"{build}/bench/bench_exposed_data", config, f"{folder}/run.key", "16", "20"]
+    def run(forward_ms):
+        command = [f"{build}/bench/bench_exposed_data", config, f"{folder}/run.key", "16", str(forward_ms)]
+        output = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True).stdout
+        lines = output.strip().splitlines()
+        steps = sorted(float(re.search(r": ([\d.]+) s", line).group(1)) for line in lines[2:-1])
+        return output, lines[-1], steps[len(steps) // 2]
+
+    # Passes of a length for which one worker is too slow, and a machine with two threads is fast enough.
+    fastest_s = run(1)[2]
+    forward_ms = max(1, round(0.7 * fastest_s / PASSES_IN_STEP * 1000))
+    print(f"1 worker of the job prepares the samples of a step in {fastest_s:.3f} s; a forward pass takes {forward_ms} ms")
     for number, threads in ((0, 0), (1, 2)):
         machines = Machines(f"{build}/troupe", config, [], key, folder)
         if number:
             machines.start(0, threads)
             time.sleep(2)
-        output = subprocess.run(run, stdout=subprocess.PIPE, text=True, check=True).stdout
+        output, waited, step_s = run(forward_ms)
         machines.end()
-        lines = output.strip().splitlines()
-        steps = sorted(float(re.search(r": ([\d.]+) s", line).group(1)) for line in lines[2:-1])
         waits = " ".join(dict.fromkeys(re.findall(r"\((.*)\)", output)))
-        print(f"{number} feed machines, 1 worker of the job: a step takes {steps[len(steps) // 2]:.3f} s, {lines[-1]}"
+        print(f"{number} feed machines, 1 worker of the job: a step takes {step_s:.3f} s, {waited}"
               f"{' (' + waits + ')' if waits else ''}")
 
 
