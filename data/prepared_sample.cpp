@@ -80,9 +80,9 @@ constexpr std::int64_t kMostItemLength = std::int64_t{1} << 31;
 
 [[noreturn]] void Broken() { throw std::runtime_error("a prepared sample is malformed"); }
 
-class Reader {
+class FieldReader {
  public:
-  explicit Reader(std::span<const std::uint8_t> rest) : rest_(rest) {}
+  explicit FieldReader(std::span<const std::uint8_t> rest) : rest_(rest) {}
 
   std::span<const std::uint8_t> Bytes(std::size_t size) {
     if (size > rest_.size()) Broken();
@@ -113,7 +113,7 @@ class Reader {
   std::span<const std::uint8_t> rest_;
 };
 
-Sample ReadSample(Reader& in, std::size_t num_encoders) {
+Sample ReadSample(FieldReader& in, std::size_t num_encoders) {
   Sample sample;
   in.All(sample.tokens);
   in.All(sample.labels);
@@ -148,7 +148,7 @@ void RequireTokens(const Sample& sample, std::int64_t vocab) {
   }
 }
 
-std::vector<PreparedItem> ReadItems(Reader& in, const ItemFormat& format) {
+std::vector<PreparedItem> ReadItems(FieldReader& in, const ItemFormat& format) {
   const std::size_t values = static_cast<std::size_t>(NumElements(format.row_shape));
   const std::size_t item_bytes = values * format.preprocessor->value_bytes();
   std::vector<PreparedItem> items(in.Count(2 * sizeof(std::int64_t)));
@@ -217,7 +217,7 @@ Buffer Encode(const PreparedSample& sample) {
 }
 
 PreparedSample Decode(const Buffer& bytes, const SampleFormat& format, std::uint64_t fields) {
-  Reader in({bytes.as<std::uint8_t>(), bytes.num_bytes()});
+  FieldReader in({bytes.as<std::uint8_t>(), bytes.num_bytes()});
   PreparedSample prepared{.owner = bytes};
   in.All(prepared.id);
   prepared.sample = ReadSample(in, format.fields.size());

@@ -1,7 +1,7 @@
 // The inputs of every module of a run, sharded by the module's layout.
 //
 // Sample k of a training round, k in [0, global batch), is the row at place Round::place + k of the
-// endless shuffled order, or with data.group_by row k of these places in data/grouped_order.hpp. With
+// endless shuffled order, or with data.group_by row k of these places in data/order/grouped_order.hpp. With
 // data.order = "balanced" these samples change places (modules/batch_order.hpp). Sample k of an
 // evaluation round is row k of the held-out file, and empty beyond its end. In training, the next used
 // row of the file replaces a skipped row (data.on_error); in an evaluation no row does. Microbatch u
@@ -24,12 +24,12 @@
 #include "data/assemble.hpp"
 #include "data/digest.hpp"
 #include "data/fault_tally.hpp"
-#include "data/grouped_order.hpp"
-#include "data/mixture.hpp"
-#include "data/pack_order.hpp"
+#include "data/order/grouped_order.hpp"
+#include "data/order/mixture.hpp"
+#include "data/order/pack_order.hpp"
+#include "data/order/shard_order.hpp"
 #include "data/row_set.hpp"
 #include "data/sample.hpp"
-#include "data/shard_order.hpp"
 #include "kinds/work.hpp"
 #include "layout/route.hpp"
 #include "modules/batch_order.hpp"

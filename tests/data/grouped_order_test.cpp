@@ -1,4 +1,4 @@
-#include "data/grouped_order.hpp"
+#include "data/order/grouped_order.hpp"
 
 #include <algorithm>
 #include <set>
@@ -7,7 +7,7 @@
 
 #include <catch2/catch.hpp>
 
-#include "data/sample_order.hpp"
+#include "data/order/sample_order.hpp"
 
 namespace troupe {
 namespace {

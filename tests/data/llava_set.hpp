@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "data/image.hpp"
+#include "data/order/sample_order.hpp"
 #include "data/row_source.hpp"
-#include "data/sample_order.hpp"
 #include "kinds/llama.hpp"
 #include "kinds/vit.hpp"
 #include "tests/data/scratch_folder.hpp"

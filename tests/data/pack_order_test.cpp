@@ -1,4 +1,4 @@
-#include "data/pack_order.hpp"
+#include "data/order/pack_order.hpp"
 
 #include <algorithm>
 #include <random>

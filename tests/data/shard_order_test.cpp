@@ -1,4 +1,4 @@
-#include "data/shard_order.hpp"
+#include "data/order/shard_order.hpp"
 
 #include <algorithm>
 #include <numeric>
@@ -7,7 +7,7 @@
 
 #include <catch2/catch.hpp>
 
-#include "data/sample_order.hpp"
+#include "data/order/sample_order.hpp"
 
 namespace troupe {
 namespace {

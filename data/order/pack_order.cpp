@@ -1,11 +1,11 @@
-#include "data/pack_order.hpp"
+#include "data/order/pack_order.hpp"
 
 #include <algorithm>
 #include <cmath>
 #include <numeric>
 #include <utility>
 
-#include "data/sample_order.hpp"
+#include "data/order/sample_order.hpp"
 
 namespace troupe {
 

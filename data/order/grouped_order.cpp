@@ -1,4 +1,4 @@
-#include "data/grouped_order.hpp"
+#include "data/order/grouped_order.hpp"
 
 #include <algorithm>
 #include <stdexcept>

@@ -3,7 +3,7 @@
 // equally long. A run that resumes with another global batch keeps its groups, so that it reads no
 // row twice: then a step may have samples of two groups. docs/decisions/0044-grouping-without-state.md explains the method.
 //
-// Any process can compute any step of it: as in data/sample_order.hpp nothing is sent. A checkpoint
+// Any process can compute any step of it: as in data/order/sample_order.hpp nothing is sent. A checkpoint
 // holds the size of the groups. Memory holds two windows of places.
 #pragma once
 
@@ -15,7 +15,7 @@
 #include <utility>
 #include <vector>
 
-#include "data/sample_order.hpp"
+#include "data/order/sample_order.hpp"
 #include "layout/route.hpp"
 
 namespace troupe {

@@ -1,4 +1,4 @@
-#include "data/mixture.hpp"
+#include "data/order/mixture.hpp"
 
 #include <algorithm>
 #include <cmath>

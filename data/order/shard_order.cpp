@@ -1,9 +1,9 @@
-#include "data/shard_order.hpp"
+#include "data/order/shard_order.hpp"
 
 #include <algorithm>
 #include <stdexcept>
 
-#include "data/sample_order.hpp"
+#include "data/order/sample_order.hpp"
 #include "layout/mix_bits.hpp"
 
 namespace troupe {
