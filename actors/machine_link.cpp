@@ -57,8 +57,8 @@ std::optional<Buffer> PreparedHere(const InputSource& source, const SampleTicket
   }
 }
 
-/// Returns whether a sample is the same as one that is prepared here; false if that is not possible. Throws if
-/// it differs.
+/// Prepares the sample here and compares. Returns false if it cannot be prepared here. Throws if the samples
+/// differ.
 bool IsAsHere(const InputSource& source, const SampleTicket& ticket, const Buffer& sample) {
   const std::optional<Buffer> here = PreparedHere(source, ticket);
   if (!here || !source.MayUse(ticket, *here)) return false;  // a worker says why

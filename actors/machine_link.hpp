@@ -3,7 +3,7 @@
 //             MachinePrepared   from its connection
 //             MachineGone       likewise; the actor ends
 //
-// It takes no sample that differs from its index. It also prepares the first sample with images of each source itself
+// It takes no sample that differs from its index. For each source, it also prepares the first sample with images itself
 // and compares all bytes, because the index does not cover pixels. A machine that sends another sample is dismissed.
 #pragma once
 

@@ -110,7 +110,7 @@ class Generations {
       if (held_ && lost_->kind == FailureKind::kDamaged) held_->Clear();
       ++generation_;
       EndOnSignal(nullptr);
-      // After the handler is set: it would take a signal that has waited for it as the second one.
+      // Last: with stops_soon_ set, the handler would take a signal that has waited for the second one.
       if (interrupt_.signal() != 0) stops_soon_ = true;
     }
   }

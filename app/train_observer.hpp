@@ -28,7 +28,7 @@ class TrainObserver : public JobObserver {
   void OnWarning(const std::string& line) override;
   void OnFinished(const std::vector<TensorPiece>& pieces, const FetchPiece& fetch) override;
 
-  /// The data are others than those of earlier starts: files that these replaced do not count.
+  /// Call if the data have changed since earlier starts: the files that these replaced do not count.
   void ForgetReplaced() { history_.replaced.clear(); }
   /// Ends the bar and prints a summary of the run over all its starts.
   void Summarize();

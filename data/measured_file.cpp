@@ -178,7 +178,7 @@ void FindRows(const std::string& path, RowIndex& index, Keeper& keeper) {
   index.Flush();
 }
 
-/// Returns whether a scan can begin after the last row. The index does not have the size of a larger one.
+/// Returns whether a scan can begin after the last row. A larger row may be longer than its record says.
 bool CanGoOn(const RowIndex& index) {
   return index.num_rows() > 0 && index.Get(index.num_rows() - 1).span.size <= kMaxRowBytes;
 }

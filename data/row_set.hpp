@@ -26,7 +26,7 @@ struct IndexProgress {
   std::int64_t files_done = 0;
   std::int64_t files = 0;  ///< that differ; links to one count once
   std::int64_t rows = 0;
-  std::string waits_for = {};  ///< a file whose index another job builds: the wait begins
+  std::string waits_for = {};  ///< when a wait begins: the file that another job indexes
 };
 
 struct SetTerms {

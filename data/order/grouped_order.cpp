@@ -31,7 +31,7 @@ GroupedOrder::GroupedOrder(GroupTerms terms) : terms_(std::move(terms)) {
                                 std::to_string(terms_.group) + ", " + std::to_string(terms_.size) +
                                 " places and windows of " + std::to_string(terms_.window));
   }
-  // Windows of about equal sizes: few of the steps of a short one would be uniform.
+  // Windows have about equal sizes: a short one would have few uniform steps.
   width_ = DivideUp(terms_.size, DivideUp(terms_.size, terms_.window));
   per_epoch_ = DivideUp(terms_.size, width_);
 }

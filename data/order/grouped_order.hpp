@@ -44,8 +44,8 @@ class GroupedOrder {
   explicit GroupedOrder(GroupTerms terms);
 
   /// Returns the rows at `places` of the grouped order, longest first. Each window has the rows that its
-  /// places have in the order of training. A step whose places are a multiple of `group` onwards has one
-  /// modality, but for a few of each window.
+  /// places have in the order of training. A step of `group` places that begins at a multiple of `group` has
+  /// one modality, except a few steps of each window.
   std::shared_ptr<const std::vector<std::int64_t>> RowsAt(const Interval& places) const;
 
  private:

@@ -40,7 +40,7 @@ ino_t InodeOf(const std::string& path) {
   return stat(path.c_str(), &status) == 0 ? status.st_ino : 0;
 }
 
-/// Returns whether an open file is the one of that name.
+/// Returns whether `file` is still the file at `path`.
 bool HasName(int file, const std::string& path) {
   struct stat own = {};
   struct stat named = {};
@@ -51,7 +51,7 @@ bool HasName(int file, const std::string& path) {
 /// A file held under an exclusive lock.
 class LockedFile {
  public:
-  /// Waits while another process or thread has it. Calls `waits` before.
+  /// Calls `waits` and waits if another process or thread has it.
   LockedFile(const std::string& path, const std::function<void()>& waits) : path_(path) {
     for (;;) {
       file_ = open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0644);

@@ -155,7 +155,7 @@ class JsonListFormat final : public RowFormat {
       if (stream.peek() != '{') throw std::runtime_error("expected an object");
       bytes.count = bytes.last_end = last->offset + last->size;
       stream.seekg(bytes.count);
-      bytes.before = "}{[";  // a list whose first row stands for all up to here
+      bytes.before = "}{[";  // a list whose first row stands for all rows so far
     }
     const auto found_after = SkipFirst(last.has_value(), found);
     ListScanner scanner(bytes, found_after);

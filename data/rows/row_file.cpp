@@ -53,7 +53,7 @@ LlavaRow RowFile::Read(std::int64_t row, const std::vector<RowField>& fields) co
   const RowFacts facts = index_->Get(row);
   LlavaRow read{.index = row, .id = {}, .files = {}, .turns = {}, .line = facts.span.line};
   const SharedBytes bytes = BytesOf(read, facts.span);
-  // A part of the index that was lost reads as zeros.
+  // A record of zeros has the sum of no bytes: a part of the index was lost.
   if (SumOf(*bytes) != facts.sum || bytes->empty()) {
     throw FaultError(
         origin_.file,
