@@ -106,11 +106,10 @@ class Generations {
       const JobEnd end = RunOne(*std::move(joined));
       if (!end.goes_on) return Finish(end);
       lost_ = end.failure;
-      // Some of it may be what was damaged.
-      if (held_ && lost_->kind == FailureKind::kDamaged) held_->Clear();
+      if (held_ && lost_->kind == FailureKind::kDamaged) held_->Clear();  // it may be damaged, too
       ++generation_;
       EndOnSignal(nullptr);
-      // Last: with stops_soon_ set, the handler would take a signal that has waited for the second one.
+      // After EndOnSignal: its handler takes a queued signal for the second one if stops_soon_ is set.
       if (interrupt_.signal() != 0) stops_soon_ = true;
     }
   }

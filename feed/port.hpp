@@ -32,7 +32,7 @@ struct FeedPortOptions {
 class FeedPort : public FeedMachines {
  public:
   FeedPort(Socket listener, FeedPortOptions options);
-  /// Closes all connections. Machines then wait for the job, unless End has told them that it is over.
+  /// Closes all connections. Unless End was called, machines then wait for the job.
   ~FeedPort() override;
   FeedPort(const FeedPort&) = delete;
   FeedPort& operator=(const FeedPort&) = delete;
@@ -54,7 +54,7 @@ class FeedPort : public FeedMachines {
     std::string name = {};                       ///< once it has said it
     std::shared_ptr<Machine> machine = nullptr;  ///< once it fits
     bool over = false;                           ///< it has got its last message
-    int told = 0;  ///< the number of the list of places that it got last
+    int told = 0;  ///< which list of places it has: num_lists_ when it was sent
   };
 
   void Run();

@@ -29,8 +29,8 @@ struct Surroundings {
 ///   - the known device with the least memory that is enough
 ///   - replicas divide the optimizer's state
 ///   - bfloat16
-/// An encoder that does not fit on devices of its own kind gets one change at most: more of these devices, up to
-/// 16 times as many.
+/// An encoder may have devices of another kind than the other modules. If it does not fit on them, the only change is
+/// more of them: up to 16 times as many.
 std::vector<NearestChange> NearestChanges(const Config& config, int ranks,
                                           const Surroundings& around);
 

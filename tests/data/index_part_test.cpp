@@ -317,7 +317,7 @@ TEST_CASE("a cache hands out the index of a job that was killed", "[data]") {
   });
 }
 
-TEST_CASE("a cache makes room beside jobs that fill indexes", "[data]") {
+TEST_CASE("a cache removes no index that another job is building", "[data]") {
   const ScratchFolder folder;
   const IndexCache cache(folder / "cache", 1000);
   const auto fill = [](RowIndex& index) {

@@ -235,7 +235,7 @@ TEST_CASE("when the job meets again, machines drop what they were asked for and 
   CHECK(taker.AwaitSamples(1)[0].ticket.row == 2);
   before.AwaitGone(0);
   CHECK(before.AwaitSamples(0).empty());
-  port.Forget();  // as at the end of a job: it can still be told
+  port.Forget();  // a job that has ended still sends the reason
   port.End(DoneProblem());
   CHECK(machine.get() == DoneProblem());
 }
