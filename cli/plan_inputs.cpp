@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <charconv>
-#include <cmath>
 #include <stdexcept>
 #include <utility>
 #include <vector>
@@ -208,14 +207,15 @@ std::string OrderText(const Plan& plan, const JobDevices& devices, const Workloa
 /// Names the links between `number` devices that take no time because they were neither measured nor stated.
 static std::string UnknownLinksText(const DeviceModel& device, int number) {
   const Topology& topology = device.topology;
+  const auto unknown = [](const LinkRate& link) { return link.TimeOf(1.0) <= 0.0; };
   const auto line = [&device](const std::string& where) {
     return "links of " + device.name + " " + where + " are not known and take no time here\n";
   };
   std::string text;
-  if (std::min(number, topology.devices_per_node) > 1 && std::isinf(topology.inside.bytes_per_s)) {
+  if (std::min(number, topology.devices_per_node) > 1 && unknown(topology.inside)) {
     text += line("inside a node");
   }
-  if (number > topology.devices_per_node && std::isinf(topology.between.bytes_per_s)) {
+  if (number > topology.devices_per_node && unknown(topology.between)) {
     text += line("between nodes");
   }
   return text;

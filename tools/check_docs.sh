@@ -4,7 +4,7 @@
 #   tools/check_docs.sh BUILD_FOLDER [FILE...]
 # - A command must exit with 0, or with N if its line ends in "# exit N".
 # - An ```output block right after an ```sh block is the expected output of that block, both streams
-#   together; "..." in it matches anything.
+#   together; "..." in it matches anything, and a line "..." any number of lines.
 # - Lines that begin with make, git or cd troupe are skipped: they build, and CI runs them itself.
 # - "port=N" sets port to a free port, so that concurrent checks on one machine do not collide.
 # - A comment from "<!-- sh" to "-->" is an sh block that readers do not see, for example an emulated
@@ -57,10 +57,11 @@ block == "output" { expected = expected $0 "\n" }
 block == "" && !/^ *$/ { after_sh = 0 }
 AWK
 
-# Functions that the scripts call. Descriptor 3 is the terminal; the commands write into a file.
+# Functions that the scripts call. Descriptor 3 is the terminal; the commands write into a file. Failures are
+# kept and printed again at the end, where readers of a long log find them.
 cat > "$scratch/verbs.sh" <<'SH'
 failures=0
-fail() { printf 'FAILED %s:%s: %s\n' "$doc" "$1" "$2" >&3; failures=$((failures + 1)); }
+fail() { printf 'FAILED %s:%s: %s\n' "$doc" "$1" "$2" | tee -a "$report" >&3; failures=$((failures + 1)); }
 begin_block() { exec > "$output" 2>&1; }
 end_block() { exec >&3 2>&3; }
 announce() { began=$SECONDS; command=$2; }
@@ -69,7 +70,7 @@ judge() {
     printf '%3d s  %s:%s  %s\n' $((SECONDS - began)) "$doc" "$1" "$command" >&3
   else
     fail "$1" "expected exit code $2, got $3: $command"
-    sed 's/^/    /' "$output" >&3
+    sed 's/^/    /' "$output" | tee -a "$report" >&3
   fi
 }
 expect() {
@@ -79,11 +80,16 @@ expect() {
   pattern=${pattern//\*/\\*}
   pattern=${pattern//\?/\\?}
   pattern=${pattern//\[/\\[}
-  pattern=${pattern//.../*}
+  pattern=${pattern//(/\\(}
+  pattern=${pattern//)/\\)}
+  pattern=${pattern//|/\\|}
+  pattern=$'\n'${pattern//.../*}
+  pattern=${pattern//$'\n*\n'/$'\n?(*\n)'}
+  pattern=${pattern#$'\n'}
   # shellcheck disable=SC2053  # a pattern on purpose
   [[ $actual == $pattern ]] && return
   fail "$1" "the commands above print something else"
-  diff <(printf '%s' "$2") <(printf '%s' "$actual") | sed 's/^/    /' >&3
+  diff <(printf '%s' "$2") <(printf '%s' "$actual") | sed 's/^/    /' | tee -a "$report" >&3
 }
 free_port() {
   local port
@@ -108,7 +114,8 @@ for doc in "${files[@]}"; do
     awk -f "$scratch/to_script.awk" "$doc"
     echo '[ "$failures" -eq 0 ]'
   } > "$scratch/script.sh"
-  (cd "$copy" && PATH=$build:$PATH doc=$doc output=$scratch/output \
+  (cd "$copy" && PATH=$build:$PATH doc=$doc output=$scratch/output report=$scratch/report \
     bash "$scratch/script.sh" 3>&1) || failed=1
 done
+[ ! -s "$scratch/report" ] || { echo "what failed, again:"; cat "$scratch/report"; }
 exit $failed

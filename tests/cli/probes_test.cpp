@@ -68,6 +68,9 @@ TEST_CASE("links that are not known are named", "[cli]") {
   device.topology.devices_per_node = 8;
   device.topology.inside.bytes_per_s = 1e9;
   CHECK_THAT(text_for(16), !inside && between);
+  device.topology.between.latency_s = 1e-6;  // a fit may find that bytes take no time
+  CHECK_THAT(text_for(16), !inside && !between);
+  device.topology.between.latency_s = 0.0;
   JobDevices two(ReadDevice("h100-80g", config.run));
   two.own["vision"] = {device, 16};
   CHECK_THAT(OriginText(config, two, 16, {}), !inside && between);
