@@ -26,6 +26,7 @@
 #include <unistd.h>
 #include <vector>
 
+#include "bench/program.hpp"
 #include "tests/transport/socket_pairs.hpp"
 #include "trace/analyze/median.hpp"
 #include "transport/tcp/plane.hpp"
@@ -359,10 +360,6 @@ int Main(int argc, char** argv) {
 
 int main(int argc, char** argv) {
   troupe::RestoreSignalHandlers();
-  try {
-    return troupe::bench::Main(argc, argv);
-  } catch (const std::exception& error) {
-    std::fprintf(stderr, "bench_data_plane: %s\n", error.what());
-    return 1;
-  }
+  return troupe::bench::ExitCodeOf("bench_data_plane",
+                                   [=] { return troupe::bench::Main(argc, argv); });
 }

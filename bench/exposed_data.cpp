@@ -12,6 +12,7 @@
 
 #include "app/feed.hpp"
 #include "app/run_job.hpp"
+#include "bench/program.hpp"
 #include "configs/loader.hpp"
 #include "data/row_source.hpp"
 #include "kinds/synthetic.hpp"
@@ -125,10 +126,7 @@ int main(int argc, char** argv) {
     std::fprintf(stderr, "usage: %s CONFIG RUN_KEY STEPS FORWARD_MS\n", argv[0]);
     return EXIT_FAILURE;
   }
-  try {
+  return troupe::bench::ExitCodeOf("bench_exposed_data", [argv] {
     return troupe::bench::Main(argv[1], argv[2], std::atoll(argv[3]), std::atof(argv[4]));
-  } catch (const std::exception& e) {
-    std::fprintf(stderr, "%s\n", e.what());
-    return EXIT_FAILURE;
-  }
+  });
 }

@@ -3,12 +3,12 @@
 #include "plan/model_flops.hpp"
 
 #include <cstdio>
-#include <exception>
 #include <iostream>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
+#include "bench/program.hpp"
 #include "configs/loader.hpp"
 #include "data/row_source.hpp"
 
@@ -55,10 +55,7 @@ int main(int argc, char** argv) {
     std::fprintf(stderr, "usage: bench_model_flops CONFIG [KEY=VALUE...]\n");
     return 2;
   }
-  try {
+  return troupe::bench::ExitCodeOf("bench_model_flops", [=] {
     return troupe::bench::Print(argv[1], {argv + 2, argv + argc});
-  } catch (const std::exception& error) {
-    std::fprintf(stderr, "%s\n", error.what());
-    return 1;
-  }
+  });
 }

@@ -15,6 +15,7 @@
 #include "bench/paper_rules.hpp"
 #include "bench/paper_summary.hpp"
 #include "bench/paper_time.hpp"
+#include "bench/program.hpp"
 #include "bench/report.hpp"
 #include "files/text_file.hpp"
 
@@ -146,10 +147,5 @@ int main(int argc, char** argv) {
     std::fputs(kUsage, stderr);
     return 2;
   }
-  try {
-    return Run(*arguments);
-  } catch (const std::exception& error) {
-    std::fprintf(stderr, "%s\n", error.what());
-    return 1;
-  }
+  return ExitCodeOf("bench_paper_tables", [&arguments] { return Run(*arguments); });
 }

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "bench/program.hpp"
 #include "cli/profile/traced_job.hpp"
 #include "configs/loader.hpp"
 #include "plan/cost/device_file.hpp"
@@ -173,11 +174,8 @@ int main(int argc, char** argv) {
     std::fprintf(stderr, "usage: bench_predicted_steps CASES DEVICE\n");
     return 2;
   }
-  try {
+  return troupe::bench::ExitCodeOf("bench_predicted_steps", [argv] {
     troupe::bench::Run(argv[1], argv[2]);
-  } catch (const std::exception& error) {
-    std::fprintf(stderr, "%s\n", error.what());
-    return 1;
-  }
-  return 0;
+    return 0;
+  });
 }

@@ -19,6 +19,7 @@
 #include <thread>
 #include <vector>
 
+#include "bench/program.hpp"
 #include "data/image.hpp"
 #include "data/row_set.hpp"
 #include "data/sample.hpp"
@@ -201,10 +202,7 @@ int Run(const std::vector<std::string>& arguments) {
 }  // namespace troupe::bench
 
 int main(int argc, char** argv) {
-  try {
+  return troupe::bench::ExitCodeOf("bench_prepare", [=] {
     return troupe::bench::Run({argv + 1, argv + argc});
-  } catch (const std::exception& error) {
-    std::cerr << "bench_prepare: " << error.what() << '\n';
-    return 1;
-  }
+  });
 }

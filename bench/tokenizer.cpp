@@ -14,6 +14,7 @@
 #include <string_view>
 #include <vector>
 
+#include "bench/program.hpp"
 #include "bench/report.hpp"
 #include "files/text_file.hpp"
 
@@ -94,10 +95,7 @@ int Run(const std::vector<std::string>& arguments) {
 }  // namespace troupe::bench
 
 int main(int argc, char** argv) {
-  try {
+  return troupe::bench::ExitCodeOf("bench_tokenizer", [=] {
     return troupe::bench::Run({argv + 1, argv + argc});
-  } catch (const std::exception& error) {
-    std::cerr << "bench_tokenizer: " << error.what() << '\n';
-    return 1;
-  }
+  });
 }
