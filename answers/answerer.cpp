@@ -4,7 +4,7 @@
 #include <optional>
 #include <utility>
 
-#include "data/prompt.hpp"
+#include "data/text/prompt.hpp"
 
 namespace troupe {
 namespace {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "answers/sampling.hpp"
-#include "data/tokenizer.hpp"
+#include "data/text/tokenizer.hpp"
 #include "modules/token_model.hpp"
 
 namespace troupe {

@@ -32,7 +32,7 @@ struct AnswerOptions {
   std::vector<std::string> overrides = {};  ///< "KEY=VALUE" of a run's configuration
   std::optional<Precision> precision = {};  ///< unset: that of the folder or run
   std::string prompt =
-      "auto";  ///< a word of data/prompt_table.hpp; "auto": as the run, or by folder
+      "auto";  ///< a word of data/text/prompt_table.hpp; "auto": as the run, or by folder
   std::string tokenizer = {};  ///< a value of data.tokenizer; "": that of the folder or run
 };
 

@@ -20,7 +20,7 @@
 #include <vector>
 
 #include "bench/program.hpp"
-#include "data/image.hpp"
+#include "data/images/image.hpp"
 #include "data/row_set.hpp"
 #include "data/sample.hpp"
 

@@ -1,7 +1,7 @@
 // The speed of a folder's tokenizer: `bench_tokenizer FOLDER TEXTS [--ids OUT]`, where TEXTS holds
 // texts, each after its length as four bytes, little-endian. --ids writes the ids of every text after
 // their number, as such words: tools/oracle/compare_tokenizers.py compares them with `tokenizers`.
-#include "data/tokenizer.hpp"
+#include "data/text/tokenizer.hpp"
 
 #include <chrono>
 #include <cstdint>

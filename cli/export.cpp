@@ -14,9 +14,9 @@
 #include "checkpoint/export_adapters.hpp"
 #include "cli/commands.hpp"
 #include "configs/loader.hpp"
-#include "data/chat_template.hpp"
-#include "data/prompt.hpp"
 #include "data/sample.hpp"
+#include "data/text/chat_template.hpp"
+#include "data/text/prompt.hpp"
 #include "layout/text.hpp"
 
 namespace troupe {

@@ -17,7 +17,7 @@
 #include "app/run_directory.hpp"
 #include "cli/commands.hpp"
 #include "configs/precision_words.hpp"
-#include "data/prompt.hpp"
+#include "data/text/prompt.hpp"
 #include "files/output_file.hpp"
 #include "files/usable_cores.hpp"
 #include "layout/text.hpp"

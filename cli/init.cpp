@@ -11,7 +11,7 @@
 #include "cli/commands.hpp"
 #include "configs/loader.hpp"
 #include "configs/toml_value.hpp"
-#include "data/chat_template.hpp"
+#include "data/text/chat_template.hpp"
 #include "files/output_file.hpp"
 #include "layout/text.hpp"
 #include "models/model_folder.hpp"

@@ -357,7 +357,7 @@ struct DataConfig {
   std::string feed_address;
   std::string held_out;             ///< empty: no evaluation
   std::string tokenizer = "bytes";  ///< or "sentencepiece:FILE" or "hf:DIR"
-  std::string prompt = "auto";      ///< a word of data/prompt_table.hpp; "auto": by the tokenizer
+  std::string prompt = "auto";  ///< a word of data/text/prompt_table.hpp; "auto": by the tokenizer
   OnError on_error = OnError::kStop;
   std::int64_t skip_limit = 100;  ///< maximum number of rows and files left out or replaced
   GroupBy group_by = GroupBy::kNone;

@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "data/image.hpp"
+#include "data/images/image.hpp"
 #include "data/rows/row_index.hpp"
 #include "data/sample.hpp"
 

@@ -7,7 +7,7 @@
 #include <stdexcept>
 #include <string>
 
-#include "data/chat_template.hpp"
+#include "data/text/chat_template.hpp"
 #include "layout/text.hpp"
 
 namespace troupe {

@@ -1,8 +1,8 @@
 // One row of a data set as the language model sees it: the parts of its prompt format
-// (data/prompt.hpp) as tokens. Every placeholder in the text becomes one placeholder token of its
+// (data/text/prompt.hpp) as tokens. Every placeholder in the text becomes one placeholder token of its
 // encoder per row that the encoder emits for the item. Those rows replace the embeddings of the
 // tokens. Of an image that is cut into tiles some rows are left out, and newline rows are added
-// (data/tiles.hpp).
+// (data/images/tiles.hpp).
 #pragma once
 
 #include <cstdint>
@@ -13,10 +13,10 @@
 #include <vector>
 
 #include "configs/config.hpp"
-#include "data/preprocessor.hpp"
-#include "data/prompt.hpp"
+#include "data/images/preprocessor.hpp"
 #include "data/rows/llava.hpp"
-#include "data/tokenizer.hpp"
+#include "data/text/prompt.hpp"
+#include "data/text/tokenizer.hpp"
 
 namespace troupe {
 

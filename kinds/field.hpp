@@ -1,7 +1,7 @@
 // A field of samples that a module reads: its type, and the conversion of its items to numbers.
 //
 // An item (an image, an audio clip) becomes a float32 tensor [length, row shape...]. The items of a
-// batch are contiguous along dimension 0. data/preprocessor.hpp makes them.
+// batch are contiguous along dimension 0. data/images/preprocessor.hpp makes them.
 #pragma once
 
 #include <algorithm>

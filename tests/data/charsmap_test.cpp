@@ -3,7 +3,7 @@
 
 #include <catch2/catch.hpp>
 
-#include "data/sentencepiece_model.hpp"
+#include "data/text/sentencepiece_model.hpp"
 
 namespace troupe {
 namespace {

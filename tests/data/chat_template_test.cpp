@@ -1,4 +1,4 @@
-#include "data/chat_template.hpp"
+#include "data/text/chat_template.hpp"
 
 #include <nlohmann/json.hpp>
 #include <string>

@@ -1,5 +1,5 @@
 // Tokenizers as `tokenizers` 0.22.2 writes and runs them: tools/oracle/record_tokenizers.py.
-#include "data/hf_tokenizer.hpp"
+#include "data/text/hf_tokenizer.hpp"
 
 #include <algorithm>
 #include <nlohmann/json.hpp>

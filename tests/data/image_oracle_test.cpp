@@ -9,8 +9,8 @@
 
 #include <catch2/catch.hpp>
 
-#include "data/image.hpp"
-#include "data/preprocessor.hpp"
+#include "data/images/image.hpp"
+#include "data/images/preprocessor.hpp"
 #include "files/sha256.hpp"
 #include "kinds/vit.hpp"
 

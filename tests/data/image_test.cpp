@@ -1,4 +1,4 @@
-#include "data/image.hpp"
+#include "data/images/image.hpp"
 
 #include <algorithm>
 #include <array>
@@ -12,7 +12,7 @@
 
 #include <catch2/catch.hpp>
 
-#include "data/resize.hpp"
+#include "data/images/resize.hpp"
 #include "tests/data/scratch_folder.hpp"
 #include "tests/data/write_png.hpp"
 

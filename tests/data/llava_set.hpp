@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "data/image.hpp"
+#include "data/images/image.hpp"
 #include "data/order/sample_order.hpp"
 #include "data/row_source.hpp"
 #include "kinds/llama.hpp"

@@ -1,4 +1,4 @@
-#include "data/orientation.hpp"
+#include "data/images/orientation.hpp"
 
 #include <string>
 #include <vector>

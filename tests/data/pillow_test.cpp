@@ -5,8 +5,8 @@
 
 #include <catch2/catch.hpp>
 
-#include "data/image.hpp"
-#include "data/resize.hpp"
+#include "data/images/image.hpp"
+#include "data/images/resize.hpp"
 #include "tests/data/scratch_folder.hpp"
 
 namespace troupe {

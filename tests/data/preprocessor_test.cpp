@@ -1,5 +1,5 @@
 // A field that no kind of this program reads: sound whose length differs from file to file.
-#include "data/preprocessor.hpp"
+#include "data/images/preprocessor.hpp"
 
 #include <algorithm>
 #include <fstream>

@@ -1,4 +1,4 @@
-#include "data/prompt.hpp"
+#include "data/text/prompt.hpp"
 
 #include <string>
 #include <vector>

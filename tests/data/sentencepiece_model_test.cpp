@@ -1,10 +1,10 @@
-#include "data/sentencepiece_model.hpp"
+#include "data/text/sentencepiece_model.hpp"
 
 #include <cstdint>
 
 #include <catch2/catch.hpp>
 
-#include "data/tokenizer.hpp"
+#include "data/text/tokenizer.hpp"
 
 namespace troupe {
 namespace {

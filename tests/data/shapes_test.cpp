@@ -9,7 +9,7 @@
 
 #include <catch2/catch.hpp>
 
-#include "data/image.hpp"
+#include "data/images/image.hpp"
 #include "data/rows/llava.hpp"
 #include "data/sample.hpp"
 #include "tests/data/read_llava.hpp"

@@ -1,6 +1,6 @@
 // The tiles of images of many sizes, as LLaVA-NeXT cuts them and packs their rows.
 // tools/oracle/record_tiles.py has made tests/oracle/tiles.txt and describes its lines.
-#include "data/tiles.hpp"
+#include "data/images/tiles.hpp"
 
 #include <fstream>
 #include <set>

@@ -1,11 +1,11 @@
-#include "data/bpe/tokenizer_file.hpp"
+#include "data/text/bpe/tokenizer_file.hpp"
 
 #include <nlohmann/json.hpp>
 #include <string>
 
 #include <catch2/catch.hpp>
 
-#include "data/hf_tokenizer.hpp"
+#include "data/text/hf_tokenizer.hpp"
 #include "tests/data/scratch_folder.hpp"
 
 namespace troupe {

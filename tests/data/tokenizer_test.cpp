@@ -1,4 +1,4 @@
-#include "data/tokenizer.hpp"
+#include "data/text/tokenizer.hpp"
 
 #include <bit>
 #include <string>

@@ -5,7 +5,7 @@
 #include <stdexcept>
 #include <string>
 
-#include "data/image.hpp"
+#include "data/images/image.hpp"
 
 namespace troupe {
 

@@ -1,5 +1,5 @@
 // An image file, decoded and made ready for an encoder.
-#include "data/image.hpp"
+#include "data/images/image.hpp"
 #include "tests/fuzz/scratch.hpp"
 
 /// The size that is read without decoding is the size of the decoded image.

@@ -1,5 +1,5 @@
 // The file of a SentencePiece model.
-#include "data/tokenizer.hpp"
+#include "data/text/tokenizer.hpp"
 #include "tests/fuzz/scratch.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {

@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <string_view>
 
-#include "data/bpe/tokenizer_file.hpp"
+#include "data/text/bpe/tokenizer_file.hpp"
 #include "tests/fuzz/scratch.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {

@@ -7,7 +7,7 @@
 #include <fstream>
 #include <torch/types.h>
 
-#include "data/preprocessor.hpp"
+#include "data/images/preprocessor.hpp"
 #include "modules/torch/encoder_layers.hpp"
 #include "modules/torch/torch_kind.hpp"
 #include "plan/layer_split.hpp"

@@ -7,7 +7,7 @@
 
 #include "checkpoint/weights_folder.hpp"
 #include "configs/loader.hpp"
-#include "data/tiles.hpp"
+#include "data/images/tiles.hpp"
 #include "models/model_folder.hpp"
 #include "modules/gradient_clip.hpp"
 #include "plan/stage_parts.hpp"
