@@ -54,32 +54,44 @@ std::int64_t LateAfterNs(const DispatcherState& s) {
       std::clamp(kLateTimes * s.mean_ns, patience, kMostPatience * patience));
 }
 
-/// Returns since when a machine alone has had the ticket.
-std::optional<std::int64_t> WithMachineSince(const DispatcherState& s, const Wanted& sample) {
-  if (sample.is_done || sample.given.size() != 1) return std::nullopt;
-  const auto& [number, since_ns] = *sample.given.begin();
-  const auto worker = s.workers.find(number);
-  const bool is_there = worker != s.workers.end() && worker->second.is_machine;
-  return is_there ? std::optional(since_ns) : std::nullopt;
+void SetLate(bool is_late, Worker& worker) {
+  if (std::exchange(worker.is_late, is_late) != is_late) worker.machine->SetLate(is_late);
 }
 
-/// Notes the tickets with which machines are late. Returns when the next one will be.
+/// Returns the machine that alone has the ticket, or null.
+Worker* MachineWith(DispatcherState& s, const Wanted& sample) {
+  if (sample.is_done || sample.given.size() != 1) return nullptr;
+  const auto worker = s.workers.find(sample.given.begin()->first);
+  return worker != s.workers.end() && worker->second.machine ? &worker->second : nullptr;
+}
+
+/// Calls `visit` for each ticket that a machine alone has: with the order, the ticket, and the machine.
+template <class Visit>
+void VisitMachineTickets(DispatcherState& s, const Visit& visit) {
+  for (auto& [key, order] : s.orders) {
+    for (std::size_t ticket = 0; ticket < order.next; ++ticket) {
+      if (Worker* const worker = MachineWith(s, order.samples[ticket]))
+        visit(order, ticket, *worker);
+    }
+  }
+}
+
+/// Notes the machines that are late, and the tickets that they have. Returns when the next one will be late.
 std::optional<std::int64_t> NoteLate(DispatcherState& s) {
   const std::int64_t late_after_ns = LateAfterNs(s);
   const std::int64_t now_ns = NowNs();
   std::optional<std::int64_t> next_ns;
-  for (auto& [key, order] : s.orders) {
-    for (std::size_t ticket = 0; ticket < order.next; ++ticket) {
-      const auto since_ns = WithMachineSince(s, order.samples[ticket]);
-      if (!since_ns || std::ranges::count(order.late, ticket) > 0) continue;
-      const std::int64_t late_ns = *since_ns + late_after_ns;
-      if (late_ns <= now_ns) {
-        order.late.push_back(ticket);
-      } else {
-        next_ns = std::min(next_ns.value_or(late_ns), late_ns);
-      }
+  VisitMachineTickets(s, [&](const Order& order, std::size_t ticket, Worker& worker) {
+    const std::int64_t late_ns = order.samples[ticket].given.begin()->second + late_after_ns;
+    if (late_ns <= now_ns) {
+      SetLate(true, worker);
+    } else if (!worker.is_late) {
+      next_ns = std::min(next_ns.value_or(late_ns), late_ns);
     }
-  }
+  });
+  VisitMachineTickets(s, [](Order& order, std::size_t ticket, const Worker& worker) {
+    if (worker.is_late && std::ranges::count(order.late, ticket) == 0) order.late.push_back(ticket);
+  });
   return next_ns;
 }
 
@@ -87,14 +99,14 @@ std::optional<std::int64_t> NoteLate(DispatcherState& s) {
 std::optional<std::size_t> Take(DispatcherState& s, const Worker& worker, const OrderKey& key,
                                 Order& order) {
   for (const std::size_t ticket : order.again) {  // its bytes are counted
-    if (worker.is_machine && order.samples[ticket].decides_here) continue;
+    if (worker.machine && order.samples[ticket].decides_here) continue;
     std::erase(order.again, ticket);
     return ticket;
   }
-  while (!worker.is_machine && !order.late.empty()) {
+  while (!worker.machine && !order.late.empty()) {
     const std::size_t ticket = order.late.front();
     order.late.erase(order.late.begin());
-    if (WithMachineSince(s, order.samples.at(ticket))) return ticket;
+    if (MachineWith(s, order.samples.at(ticket)) != nullptr) return ticket;
   }
   if (order.next == order.samples.size()) return std::nullopt;
   const std::int64_t bytes = order.samples[order.next].ticket.bytes;
@@ -129,7 +141,7 @@ class Outcome {
   void Prepared(const SamplePrepared& prepared) const {
     const Worker& worker = Free();
     if (Wanted* const sample = Waiting()) {
-      if (worker.is_machine) NoteTime(sample->given.at(worker_));
+      if (worker.machine) NoteTime(sample->given.at(worker_));
       sample->given.erase(worker_);
       if (prepared.may_use) {
         KeepSample(worker.where, prepared, *sample, order());
@@ -160,6 +172,7 @@ class Outcome {
   Worker& Free() const {
     Worker& worker = state().workers.at(worker_);
     ++worker.free;
+    SetLate(false, worker);
     return worker;
   }
   /// Returns null if the outcome is known, or the feed no longer holds the unit.
@@ -173,7 +186,7 @@ class Outcome {
   void KeepLate(const Wanted& sample) const {
     for (const auto& [number, since_ns] : sample.given) {
       const auto other = state().workers.find(number);
-      if (other == state().workers.end() || !other->second.is_machine) continue;
+      if (other == state().workers.end() || !other->second.machine) continue;
       order().ns[{sample.ticket.source, DataPhase::kTransfer, other->second.where}] +=
           NowNs() - since_ns;
     }
@@ -231,30 +244,39 @@ bool GiveOne(DispatcherPointer self, int number) {
   return false;
 }
 
-/// Returns the worker with most free places of those that are machines, or are not; -1 if all are busy.
+/// Returns the worker with most free places of those that are machines, or are not; -1 if all are busy or late.
 int Freest(const DispatcherState& s, bool is_machine) {
   int freest = -1;
   int most = 0;
   for (const auto& [number, worker] : s.workers) {
-    if (worker.is_machine != is_machine || worker.free <= most) continue;
+    if ((worker.machine != nullptr) != is_machine || worker.free <= most || worker.is_late)
+      continue;
     freest = number;
     most = worker.free;
   }
   return freest;
 }
 
-/// Gives tickets to workers that are free, to machines first. The only place that does.
-void Pump(DispatcherPointer self) {
-  DispatcherState& s = self->state;
+/// Gives tickets to workers that are free, to machines first.
+void GiveAll(DispatcherPointer self) {
+  const DispatcherState& s = self->state;
   for (const bool is_machine : {true, false}) {
     for (int number = Freest(s, is_machine); number >= 0; number = Freest(s, is_machine)) {
       if (!GiveOne(self, number)) break;  // there is none for the others, either
     }
   }
-  const bool any =
-      std::ranges::any_of(s.workers, [](const auto& entry) { return entry.second.is_machine; });
+}
+
+/// The only place that gives tickets.
+void Pump(DispatcherPointer self) {
+  DispatcherState& s = self->state;
+  GiveAll(self);
+  const bool any = std::ranges::any_of(
+      s.workers, [](const auto& entry) { return entry.second.machine != nullptr; });
   if (!any || s.looks) return;
-  if (const auto next_ns = NoteLate(s)) {
+  const auto next_ns = NoteLate(s);
+  GiveAll(self);  // what is late
+  if (next_ns) {
     s.looks = true;
     const std::chrono::nanoseconds wait(std::max<std::int64_t>(0, *next_ns - NowNs()));
     self->delayed_send(self, wait, LookForLate{});
@@ -306,14 +328,13 @@ Dispatcher::behavior_type RunDispatcher(DispatcherPointer self, DispatcherConfig
       [self](const SamplesUsed& used) { Release(self, used); },
       [self, &s](const MachineJoined& joined) {
         s.workers[s.next_worker++] = {.actor = caf::actor_cast<SampleWorker>(joined.link),
-                                      .where = joined.name,
-                                      .is_machine = true,
-                                      .free = joined.credits};
+                                      .where = joined.machine->name(),
+                                      .free = joined.machine->credits(),
+                                      .machine = joined.machine};
         Pump(self);
       },
       [self, &s](const LookForLate&) {
         s.looks = false;
-        NoteLate(s);
         Pump(self);
       },
   };

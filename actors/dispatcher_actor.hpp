@@ -5,14 +5,15 @@
 //             LookForLate     from itself, when a machine will be late with a sample
 //   sends     PrepareSample   to workers; the answer is SamplePrepared
 //
-//   give t    to a machine with a free credit, else to a free worker of the process, earlier microbatches
-//             first, when t belongs to the next unit of its feed, or fits into `most_bytes` with all samples
-//             that are prepared or being prepared
-//   again t   when its worker is gone; when a machine may not decide about it, or is late with it, to a
-//             worker of the process; of a late one the first answer counts
+//   give t    to a machine with a free credit that is not late, else to a free worker of the process, earlier
+//             microbatches first, when t belongs to the next unit of its feed, or fits into `most_bytes` with
+//             all samples that are prepared or being prepared
+//   again t   when its worker is gone; when a machine may not decide about it, or is late, to a worker of the
+//             process; of a late one the first answer counts
 //
-// So machines only help: the workers of the process alone are enough. And prepared samples take at most `most_bytes` and the next unit of each feed. A sample depends on its
-// ticket alone: any worker may prepare it.
+// A machine that is late with one sample is late with all that it has, and gets no others until it answers. So
+// machines only help: the workers of the process alone are enough. And prepared samples take at most
+// `most_bytes` and the next unit of each feed. A sample depends on its ticket alone: any worker may prepare it.
 #pragma once
 
 #include <chrono>
@@ -45,9 +46,10 @@ struct DispatcherState {
 
   struct Worker {
     SampleWorker actor;
-    std::string where;  ///< the process or the machine
-    bool is_machine = false;
-    int free = 1;  ///< samples that it may be given now
+    std::string where;                               ///< the process or the machine
+    int free = 1;                                    ///< samples that it may be given now
+    std::shared_ptr<FeedMachine> machine = nullptr;  ///< unless it is a thread of the process
+    bool is_late = false;                            ///< a machine
   };
   /// Orders are served in this order.
   struct OrderKey {

@@ -66,7 +66,7 @@ bool IsAsHere(const InputSource& source, const SampleTicket& ticket, const Buffe
       std::memcmp(here->data(), sample.data(), sample.num_bytes()) == 0) {
     return true;
   }
-  throw std::runtime_error("its sample of row " + std::to_string(ticket.row) +
+  throw std::runtime_error("its sample of " + source.NameOf(ticket) +
                            " differs from the one prepared here: compare its copy of the files");
 }
 

@@ -408,13 +408,11 @@ static Dispatcher DispatcherOf(NodePointer self) {
 void AddMachine(NodePointer self, std::shared_ptr<FeedMachine> machine) {
   NodeState& s = self->state;
   if (s.stopping) return;
-  const std::string name = machine->name();
-  const int credits = machine->credits();
   const ActorId id{.kind = ActorKind::kMachineLink,
-                   .of = name + " of " + s.config.processes->Of(s.config.self).name};
+                   .of = machine->name() + " of " + s.config.processes->Of(s.config.self).name};
   const Spawned made =
-      Make(self, id, true, RunMachineLink, MachineLinkConfig{s.config.source, std::move(machine)});
-  self->send(s.dispatcher, MachineJoined{made.actor, name, credits});
+      Make(self, id, true, RunMachineLink, MachineLinkConfig{s.config.source, machine});
+  self->send(s.dispatcher, MachineJoined{made.actor, std::move(machine)});
 }
 
 Spawned Spawn(NodePointer self, const SpawnFeed& request) {

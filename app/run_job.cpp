@@ -36,22 +36,25 @@ bool AnySynthetic(const Config& config) {
 /// Prints how far the indexing is, once a second, from the first second on.
 static IndexPrinter IndexLines() {
   using Clock = std::chrono::steady_clock;
-  return [begin = Clock::now(), next = Clock::now() + std::chrono::seconds(1)](
-             const std::string& files, const IndexProgress& progress) mutable {
-    if (!progress.waits_for.empty()) {
-      std::cerr << progress.waits_for + ": another job indexes it; waiting for that\n"
-                << std::flush;
-      return;
-    }
-    const Clock::time_point now = Clock::now();
-    if (now < next) return;
-    next = now + std::chrono::seconds(1);
-    const double seconds = std::chrono::duration<double>(now - begin).count();
-    std::cerr << "indexing " + files + ": " + std::to_string(progress.files_done) + " of " +
-                     Counted(progress.files, "file") + ", " + Millions(progress.rows) + " rows, " +
-                     Fixed(seconds, 0) + " s\n"
-              << std::flush;
-  };
+  return
+      [begin = Clock::now(), next = Clock::now() + std::chrono::seconds(1),
+       next_wait = Clock::now()](const std::string& files, const IndexProgress& progress) mutable {
+        const Clock::time_point now = Clock::now();
+        if (!progress.waits_for.empty()) {
+          if (now < next_wait) return;  // there may be thousands of files
+          next_wait = now + std::chrono::seconds(1);
+          std::cerr << progress.waits_for + ": another job indexes it; waiting for that\n"
+                    << std::flush;
+          return;
+        }
+        if (now < next) return;
+        next = now + std::chrono::seconds(1);
+        const double seconds = std::chrono::duration<double>(now - begin).count();
+        std::cerr << "indexing " + files + ": " + std::to_string(progress.files_done) + " of " +
+                         Counted(progress.files, "file") + ", " + Millions(progress.rows) +
+                         " rows, " + Fixed(seconds, 0) + " s\n"
+                  << std::flush;
+      };
 }
 
 std::shared_ptr<InputSource> OpenInputs(const Config& config) {

@@ -1,4 +1,6 @@
 #include <algorithm>
+#include <cmath>
+#include <cstdint>
 #include <filesystem>
 #include <map>
 
@@ -103,6 +105,20 @@ static void CheckEnding(const std::string& key, const std::string& path,
                     ", got " + Quoted(format));
 }
 
+static void CheckWeights(const std::vector<DataSource>& sources, Report& report) {
+  std::int64_t weighted = 0;
+  double sum = 0.0;
+  for (std::size_t i = 0; i < sources.size(); ++i) {
+    if (!report.Good({SourceKey(i, "weight")})) return;
+    if (sources[i].weight) ++weighted;
+    sum += sources[i].weight.value_or(0.0);
+  }
+  report.Expect(weighted == 0 || weighted == std::ssize(sources), {"data.sources"},
+                "expected a weight of every source or of none, got " + std::to_string(weighted) +
+                    " of " + std::to_string(sources.size()));
+  report.Expect(std::isfinite(sum), {"data.sources"}, "expected weights with a finite sum");
+}
+
 static void CheckData(const Config& config, Report& report) {
   report.Expect(
       !config.data.packing || config.data.group_by == GroupBy::kNone,
@@ -126,11 +142,7 @@ static void CheckData(const Config& config, Report& report) {
     const DataSource& source = data.sources[i];
     CheckEnding(SourceKey(i, "path"), source.path, SourceKey(i, "format"), source.format, report);
   }
-  const auto weighted = std::ranges::count_if(
-      data.sources, [](const DataSource& source) { return source.weight.has_value(); });
-  report.Expect(weighted == 0 || weighted == std::ssize(data.sources), {"data.sources"},
-                "expected a weight of every source or of none, got " + std::to_string(weighted) +
-                    " of " + std::to_string(data.sources.size()));
+  CheckWeights(data.sources, report);
   constexpr std::size_t kMostSources = 10'000;
   report.Expect(data.sources.size() <= kMostSources, {"data.sources"},
                 "expected at most 10000 sources, got " + std::to_string(data.sources.size()));

@@ -196,6 +196,10 @@ bool RowSource::MayUse(const SampleTicket& ticket, const Buffer& sample) const {
          });
 }
 
+std::string RowSource::NameOf(const SampleTicket& ticket) const {
+  return rows(ticket.train).Read(ticket.row).name();
+}
+
 std::shared_ptr<const Inputs> RowSource::Assemble(const FeedUnit& unit,
                                                   const std::vector<Buffer>& prepared) {
   const ModuleConfig& module = CheckedModule(unit);

@@ -248,7 +248,7 @@ std::shared_ptr<const RowFile> RowSet::Opened(const File& file) const {
 
 RowFacts RowSet::FactsOf(std::int64_t row) const {
   const File& file = At(row);
-  return Opened(file)->index().Get(row - file.first_row);
+  return Opened(file)->FactsOf(row - file.first_row);
 }
 
 StoredRow RowSet::Read(std::int64_t row) const {

@@ -52,6 +52,8 @@ std::optional<StoredIndex> FindIndex(const std::string& path, std::size_t num_en
 struct StoredRow {
   RowOrigin origin;
   LlavaRow row;
+  /// "data/train.json: row 7 (id "a7")".
+  std::string name() const { return RowName(origin.file, row.Fault(FaultKind::kRow, "")); }
 };
 
 /// The file of a fault.

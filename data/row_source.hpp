@@ -72,6 +72,7 @@ class RowSource : public InputSource {
   std::vector<SampleTicket> TicketsOf(const FeedUnit& unit) override;
   std::unique_ptr<SampleWork> Begin(const SampleTicket& ticket) const override;
   bool MayUse(const SampleTicket& ticket, const Buffer& sample) const override;
+  std::string NameOf(const SampleTicket& ticket) const override;
   RoundCounts Count(const Round& round) override;
   void TakeLayouts(const Config& config) override;
 

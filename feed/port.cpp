@@ -66,6 +66,10 @@ class FeedPort::Machine : public FeedMachine {
     asked_[number] = {MostBytes(ticket), std::move(prepared)};
     wake_up_->Signal();
   }
+  void SetLate(bool is_late) override {
+    is_late_ = is_late;
+    wake_up_->Signal();
+  }
   void Dismiss(const std::string& why) override {
     const std::lock_guard lock(mutex_);
     if (!dismissal_) dismissal_ = why;
@@ -78,6 +82,7 @@ class FeedPort::Machine : public FeedMachine {
     const std::lock_guard lock(mutex_);
     return std::exchange(orders_, {});
   }
+  bool is_late() const { return is_late_; }
   std::optional<std::string> dismissal() {
     const std::lock_guard lock(mutex_);
     return dismissal_;
@@ -147,6 +152,7 @@ class FeedPort::Machine : public FeedMachine {
   const std::string name_;
   const int credits_;
   const std::shared_ptr<WakeUp> wake_up_;
+  std::atomic<bool> is_late_{false};
   std::mutex mutex_;  ///< of all below
   std::function<void()> gone_;
   enum class State { kHere, kGone, kForgotten };
@@ -318,6 +324,12 @@ void FeedPort::Forward(Visitor& visitor) {
   if (const auto why = visitor.machine->dismissal()) return Dismiss(visitor, {*why});
   for (const FeedOrder& order : visitor.machine->TakeOrders()) visitor.channel.Send(order);
   if (!options_.leads) return;
+  const bool is_late = visitor.machine->is_late();
+  if (std::exchange(visitor.was_late, is_late) != is_late) {
+    Say("feed machine " + visitor.name +
+        (is_late ? " is late with a sample; it gets no others until it answers"
+                 : " answers again"));
+  }
   const std::lock_guard lock(mutex_);
   if (std::exchange(visitor.told, num_lists_) != num_lists_) {
     visitor.channel.Send(FeedPlaces{places_});

@@ -26,7 +26,7 @@ struct FeedPortOptions {
   std::string build = {};  ///< FeedHello::build
   std::string facts = {};  ///< FeedHello::facts
   std::function<void(const std::string&)> print =
-      {};  ///< a line for each machine that comes or goes
+      {};  ///< a line for each machine that comes, goes or is late
 };
 
 class FeedPort : public FeedMachines {
@@ -54,6 +54,7 @@ class FeedPort : public FeedMachines {
     std::string name = {};                       ///< once it has said it
     std::shared_ptr<Machine> machine = nullptr;  ///< once it fits
     bool over = false;                           ///< it has got its last message
+    bool was_late = false;                       ///< when it was last looked at
     int told = 0;  ///< which list of places it has: num_lists_ when it was sent
   };
 

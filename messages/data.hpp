@@ -87,13 +87,12 @@ struct MachineGone : NoFields {};
 using MachineLink =
     SampleWorker::extend<caf::reacts_to<MachinePrepared>, caf::reacts_to<MachineGone>>;
 
-/// To the dispatcher: a feed machine prepares samples, too, at most `credits` at a time.
+/// To the dispatcher: a feed machine prepares samples, too.
 struct MachineJoined {
   caf::actor link;  ///< a MachineLink
-  std::string name;
-  int credits = 0;
+  std::shared_ptr<FeedMachine> machine;
 };
-inline auto Fields(MachineJoined& x) { return std::tie(x.link, x.name, x.credits); }
+inline auto Fields(MachineJoined& x) { return std::tie(x.link); }
 /// From the dispatcher to itself: look whether a machine is late.
 struct LookForLate : NoFields {};
 

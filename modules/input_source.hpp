@@ -100,6 +100,10 @@ class InputSource {
   /// prepare it instead if parts of it could not be read. Throws std::runtime_error if it is not the
   /// sample of the ticket.
   virtual bool MayUse(const SampleTicket& ticket, const Buffer& sample) const;
+  /// "data/train.json: row 7 (id "a7")", for messages.
+  virtual std::string NameOf(const SampleTicket& ticket) const {
+    return "row " + std::to_string(ticket.row);
+  }
   /// Returns the inputs of a unit. `samples`: what Prepare has returned for each of its tickets.
   virtual std::shared_ptr<const Inputs> Assemble(const FeedUnit& unit,
                                                  const std::vector<Buffer>& samples) = 0;

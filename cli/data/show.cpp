@@ -1,4 +1,5 @@
 #include <CLI/CLI.hpp>
+#include <chrono>
 #include <cstdio>
 #include <memory>
 #include <string>
@@ -36,9 +37,24 @@ void PrintTurns(const LlavaRow& row) {
   }
 }
 
+/// Finds the packs before a place, and prints how far it is, once a second.
+void FindPacks(std::int64_t end, const RowSource& source) {
+  using Clock = std::chrono::steady_clock;
+  constexpr std::int64_t kAtOnce = 10'000;
+  Clock::time_point next = Clock::now() + std::chrono::seconds(1);
+  for (std::int64_t pack = 0; pack < end; pack += kAtOnce) {
+    source.WindowAt(pack);
+    if (Clock::now() < next) continue;
+    next = Clock::now() + std::chrono::seconds(1);
+    std::fprintf(stderr, "found %lld of the %lld packs before this step\n",
+                 static_cast<long long>(pack), static_cast<long long>(end));
+  }
+}
+
 int ShowStep(const StepArguments& arguments) {
   const auto [config, source] = OpenRows(arguments.config);
   const Round round = RoundOn(config, arguments.step - 1, arguments.step - 1);
+  if (config.data.packing) FindPacks(round.place, *source);
   const std::vector<RowField> fields = FormatOf(config).fields;
   const std::int64_t each = config.samples_per_microbatch();
   std::printf("step %lld: places %lld to %lld of the order\n",
@@ -50,8 +66,7 @@ int ShowStep(const StepArguments& arguments) {
     for (const std::int64_t row : rows) {
       if (row < 0) continue;
       const StoredRow stored = source->rows(/*train=*/true).Read(row);
-      const std::string line = RowName(stored.origin.file, stored.row.Fault(FaultKind::kRow, "")) +
-                               ": " +
+      const std::string line = stored.name() + ": " +
                                SizeText(source->rows(/*train=*/true).FactsOf(row), stored, fields);
       std::printf("  %lld  %s\n", static_cast<long long>(place % each), line.c_str());
       if (arguments.text) PrintTurns(stored.row);

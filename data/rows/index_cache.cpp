@@ -27,7 +27,11 @@ constexpr const char* kEnding = ".rows";
 constexpr const char* kBuilding = ".building";
 
 std::string WithHome(const std::string& folder) {
-  if (folder != "~" && !folder.starts_with("~/")) return folder;
+  if (!folder.starts_with("~")) return folder;
+  if (folder != "~" && !folder.starts_with("~/")) {
+    throw std::runtime_error(folder +
+                             ": expected a folder (data.cache); only ~/ stands for a home");
+  }
   const char* const home = std::getenv("HOME");
   if (home == nullptr || *home == '\0')
     throw std::runtime_error(folder + ": HOME is not set; state another folder");

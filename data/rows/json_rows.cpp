@@ -149,6 +149,12 @@ class JsonListFormat final : public RowFormat {
                  const std::function<void(const RowSpan&)>& found) const override {
     std::ifstream stream = OpenStream(path);
     CountedBytes bytes{stream.rdbuf()};
+    constexpr std::string_view kCompressed =
+        "\x1f\x28\xfd"
+        "B";  // gzip, zstd, xz, bzip2
+    if (!last && kCompressed.find(static_cast<char>(stream.peek())) != std::string_view::npos) {
+      throw std::runtime_error("not a list; compressed ones must be unpacked first");
+    }
     if (last) {
       stream.seekg(last->offset);
       // After a number the parser has read one byte more, so its row has no exact end.

@@ -86,7 +86,10 @@ class RowReader {
     const auto id = value_.find("id");
     if (id == value_.end()) return {};
     if (id->is_number_integer()) return id->dump();
-    if (!id->is_string()) throw std::runtime_error("id: expected a string, got " + Describe(*id));
+    if (!id->is_string()) {
+      throw std::runtime_error("id: expected a string or a whole number of 64 bits, got " +
+                               Describe(*id));
+    }
     return id->get<std::string>();
   }
 

@@ -49,17 +49,26 @@ void RowFile::Parse(const SharedBytes& bytes, const std::vector<RowField>& field
   }
 }
 
+RowFacts RowFile::FactsOf(std::int64_t row) const {
+  try {
+    return index_->Get(row);
+  } catch (const IndexError& error) {
+    throw FaultError(origin_.file,
+                     {FaultKind::kRow, row, "",
+                      std::string(error.what()) + "; `touch` the file to index it again"});
+  }
+}
+
 LlavaRow RowFile::Read(std::int64_t row, const std::vector<RowField>& fields) const {
-  const RowFacts facts = index_->Get(row);
+  const RowFacts facts = FactsOf(row);
   LlavaRow read{.index = row, .id = {}, .files = {}, .turns = {}, .line = facts.span.line};
   const SharedBytes bytes = BytesOf(read, facts.span);
-  // A record of zeros has the sum of no bytes: a part of the index was lost.
-  if (SumOf(*bytes) != facts.sum || bytes->empty()) {
+  if (SumOf(*bytes) != facts.sum) {
     throw FaultError(
         origin_.file,
         read.Fault(FaultKind::kRow,
-                   "its bytes are not those that were indexed: the file has changed in place, or "
-                   "its index is damaged; restore the file, or `touch` it to index it again"));
+                   "its bytes are not those that were indexed: the file has changed in place; "
+                   "restore it, or `touch` it to index it again"));
   }
   Parse(bytes, fields, read);
   return read;

@@ -22,6 +22,8 @@ class RowFile {
   const RowOrigin& origin() const { return origin_; }
   const RowIndex& index() const { return *index_; }
 
+  /// Throws FaultError if the index is damaged.
+  RowFacts FactsOf(std::int64_t row) const;
   /// Reads a row, and compares its bytes with the index. Throws FaultError.
   LlavaRow Read(std::int64_t row, const std::vector<RowField>& fields) const;
   /// Reads a row of which `facts` has only the place. Sets `facts.sum` after reading its bytes and before

@@ -18,7 +18,7 @@ namespace troupe {
 namespace {
 
 constexpr std::int64_t kHeaderSize = 256;
-constexpr std::array<char, 8> kMagic = {'t', 'r', 'o', 'u', 'p', 'e', 'i', '3'};
+constexpr std::array<char, 8> kMagic = {'t', 'r', 'o', 'u', 'p', 'e', 'i', '4'};
 
 /// As it lies in the file.
 struct Header {
@@ -30,7 +30,7 @@ struct Header {
 };
 static_assert(sizeof(Header) <= kHeaderSize);
 
-constexpr std::array<char, 8> kPartMagic = {'t', 'r', 'o', 'u', 'p', 'e', 'p', '2'};
+constexpr std::array<char, 8> kPartMagic = {'t', 'r', 'o', 'u', 'p', 'e', 'p', '3'};
 
 /// The same of a partial index.
 struct PartHeader {
@@ -50,18 +50,40 @@ struct Record {
   std::uint32_t sum = 0;
   std::uint32_t tokens = 0;
   std::uint32_t labels = 0;
-  std::uint32_t flags = 0;
+  std::uint32_t flags = 0;  ///< with the record's checksum in the upper bits
 };
 static_assert(sizeof(Record) == 32);
 
 constexpr std::uint32_t kUsable = 1;
 constexpr std::uint32_t kCut = 2;
+constexpr std::uint32_t kFlags = 255;
 constexpr std::size_t kBuffer = std::size_t{1} << 18;
 
 /// Clamps. Only refused rows have a larger size.
 std::uint32_t Narrow(std::int64_t value) {
   constexpr std::int64_t kMost = std::numeric_limits<std::uint32_t>::max();
   return static_cast<std::uint32_t>(std::clamp<std::int64_t>(value, 0, kMost));
+}
+
+std::uint32_t Crc(std::uint32_t sum, std::span<const std::byte> bytes) {
+  const auto* const data = reinterpret_cast<const unsigned char*>(bytes.data());
+  return static_cast<std::uint32_t>(crc32_z(sum, data, bytes.size()));
+}
+
+/// Returns the flags of the record with its checksum, as they belong in the file.
+std::uint32_t SealedFlags(std::int64_t row, std::span<const std::byte> bytes) {
+  Record record;
+  std::memcpy(&record, bytes.data(), sizeof record);
+  record.flags &= kFlags;
+  std::uint32_t sum = Crc(0, std::as_bytes(std::span(&row, 1)));
+  sum = Crc(sum, std::as_bytes(std::span(&record, 1)));
+  sum = Crc(sum, bytes.subspan(sizeof record));
+  return record.flags | (sum & ~kFlags);
+}
+
+void Seal(std::int64_t row, std::span<std::byte> bytes) {
+  const std::uint32_t flags = SealedFlags(row, bytes);
+  std::memcpy(bytes.data() + offsetof(Record, flags), &flags, sizeof flags);
 }
 
 [[noreturn]] void Fail(const std::string& what) {
@@ -131,27 +153,25 @@ IndexPart RowIndex::PartInFile() {
 
 void RowIndex::SumRecords(std::int64_t rows, std::int64_t measured) {
   if (rows < record_sums_.rows || measured < record_sums_.measured) record_sums_ = {};
-  const auto extend = [](std::uint32_t& sum, std::span<const std::byte> bytes) {
-    const auto* const data = reinterpret_cast<const unsigned char*>(bytes.data());
-    sum = static_cast<std::uint32_t>(crc32_z(sum, data, bytes.size()));
-  };
   ForRecords(record_sums_.rows, rows, [&](std::span<const std::byte> record) {
-    extend(record_sums_.places, record.first(offsetof(Record, sum)));
+    record_sums_.places = Crc(record_sums_.places, record.first(offsetof(Record, sum)));
   });
-  ForRecords(record_sums_.measured, measured,
-             [&](std::span<const std::byte> record) { extend(record_sums_.facts, record); });
+  ForRecords(record_sums_.measured, measured, [&](std::span<const std::byte> record) {
+    record_sums_.facts = Crc(record_sums_.facts, record);
+  });
   record_sums_.rows = rows;
   record_sums_.measured = measured;
 }
 
 RowIndex::RowIndex(const std::string& path, std::size_t num_encoders)
-    : file_(open(path.c_str(), O_RDONLY | O_CLOEXEC)), num_encoders_(num_encoders) {
+    : file_(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)), num_encoders_(num_encoders) {
   if (file_ < 0) Fail("cannot open");
   Header header;
   struct stat status = {};
   try {
-    Read(0, std::as_writable_bytes(std::span(&header, 1)));
     if (fstat(file_, &status) != 0) Fail("cannot be read");
+    if (!S_ISREG(status.st_mode)) throw IndexError("index: not a file");
+    Read(0, std::as_writable_bytes(std::span(&header, 1)));
     const std::int64_t rows = header.sums.rows;
     if (header.magic != kMagic || header.num_encoders != static_cast<std::int64_t>(num_encoders) ||
         rows < 0 || rows > status.st_size || status.st_size != OffsetOf(rows)) {
@@ -178,6 +198,7 @@ void RowIndex::Append(const RowSpan& span) {
   const std::size_t at = appended_.size();
   appended_.resize(at + record_size());
   std::memcpy(appended_.data() + at, &record, sizeof record);
+  Seal(sums_.rows, std::span(appended_).subspan(at));
   ++sums_.rows;
   if (appended_.size() >= kBuffer) Flush();
 }
@@ -202,6 +223,7 @@ void RowIndex::Set(std::int64_t row, const RowFacts& facts) {
     const std::uint32_t length = Narrow(facts.lengths[i]);
     std::memcpy(bytes.data() + sizeof record + i * sizeof length, &length, sizeof length);
   }
+  Seal(row, bytes);
   Write(OffsetOf(row), bytes);
 }
 
@@ -214,6 +236,9 @@ RowFacts RowIndex::Get(std::int64_t row) const {
   Read(OffsetOf(row), bytes);
   Record record;
   std::memcpy(&record, bytes.data(), sizeof record);
+  if (record.flags != SealedFlags(row, bytes)) {
+    throw IndexError("index: the record of row " + std::to_string(row) + " is damaged");
+  }
   RowFacts facts{.span = {record.offset, record.size, record.line},
                  .sum = record.sum,
                  .tokens = record.tokens,

@@ -3,8 +3,9 @@
 // a partial index. The next job continues it.
 //
 //   header   256 bytes: number of encoders, sums, digests; in a partial index: the rows found and measured
-//   records  one per row: offset 8, size 4, line 4, CRC-32 4, tokens 4, labels 4, flags 4 bytes, then
-//            4 bytes per encoder, the total length of its items; little endian
+//   records  one per row: offset 8, size 4, line 4, CRC-32 4, tokens 4, labels 4, flags 1 bytes, a checksum
+//            of the record and its number 3 bytes, then 4 bytes per encoder, the total length of its items;
+//            little endian
 #pragma once
 
 #include <cstddef>
@@ -93,6 +94,7 @@ class RowIndex {
   const std::string& digest() const { return digest_; }
   /// The same of all facts.
   const std::string& facts_digest() const { return facts_digest_; }
+  /// Throws if the row's record is damaged.
   RowFacts Get(std::int64_t row) const;
 
  private:

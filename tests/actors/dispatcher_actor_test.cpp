@@ -8,6 +8,7 @@
 
 #include <catch2/catch.hpp>
 
+#include "tests/actors/fake_machine.hpp"
 #include "tests/actors/probes.hpp"
 
 namespace troupe {
@@ -34,7 +35,8 @@ class DispatcherFixture : public ActorFixture {
   /// A feed machine comes. Returns its number among the workers.
   std::size_t Join(const std::string& name, int credits) {
     workers.push_back(&AddProbe(name));
-    Send(dispatcher, MachineJoined{workers.back()->actor(), name, credits});
+    machines.push_back(std::make_shared<FakeMachine>(name, credits));
+    Send(dispatcher, MachineJoined{workers.back()->actor(), machines.back()});
     return workers.size() - 1;
   }
   void Lose(std::size_t worker) {
@@ -83,6 +85,7 @@ class DispatcherFixture : public ActorFixture {
 
   DispatcherConfig config;
   std::vector<Probe*> workers;
+  std::vector<std::shared_ptr<FakeMachine>> machines;
   Dispatcher dispatcher;
 
  private:
@@ -319,6 +322,31 @@ TEST_CASE_METHOD(DispatcherFixture, "a sample of a late machine is prepared by a
   CHECK(GivenTo(f1) == Rows{5});
   Prepare(0);  // too late
   CHECK(GivenTo(0) == Rows{1, 2});
+}
+
+TEST_CASE_METHOD(DispatcherFixture, "a late machine gets no samples until it answers",
+                 "[actors][dispatcher]") {
+  config.patience = std::chrono::milliseconds(20);
+  Open(1);
+  const std::size_t f0 = Join("f0", 4);
+  const Outcome first = Order(0, 0, {1, 2});
+  CHECK(GivenTo(f0) == Rows{1, 2});
+  std::this_thread::sleep_for(config.patience);
+  const Outcome second = Order(0, 1, {3});  // just now: the machine is not late with this one
+  Send(dispatcher, LookForLate{});
+  CHECK(machines[0]->late == std::vector<bool>{true});
+  for (const std::int64_t row : {1, 2, 3}) {
+    CHECK(GivenTo(0).back() == row);
+    Prepare(0);
+  }
+  CHECK(RowsIn(first) == std::vector<double>{1, 2});
+  CHECK(RowsIn(second) == std::vector<double>{3});
+  Order(0, 2, {4, 5});
+  CHECK(GivenTo(f0) == Rows{1, 2, 3});
+  CHECK(GivenTo(0) == Rows{1, 2, 3, 4});
+  Prepare(f0);  // row 1, too late
+  CHECK(machines[0]->late == std::vector<bool>{true, false});
+  CHECK(GivenTo(f0) == Rows{1, 2, 3, 5});
 }
 
 TEST_CASE_METHOD(DispatcherFixture, "a late machine that is lost leaves its sample to the other",

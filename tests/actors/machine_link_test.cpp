@@ -5,6 +5,7 @@
 
 #include <catch2/catch.hpp>
 
+#include "tests/actors/fake_machine.hpp"
 #include "tests/actors/probes.hpp"
 
 namespace troupe {
@@ -46,27 +47,6 @@ class CheckingSource : public InputSource {
     if (row == -static_cast<double>(ticket.row)) return false;
     throw std::runtime_error("not that sample");
   }
-};
-
-class FakeMachine : public FeedMachine {
- public:
-  const std::string& name() const override { return name_; }
-  int credits() const override { return 2; }
-  void Watch(std::function<void()> call) override { gone = std::move(call); }
-  void Ask(std::int64_t microbatch, const SampleTicket& ticket,
-           std::function<void(const MachineSample&)> call) override {
-    asked.emplace_back(microbatch, ticket.row);
-    prepared.push_back(std::move(call));
-  }
-  void Dismiss(const std::string& why) override { dismissed.push_back(why); }
-
-  std::function<void()> gone;
-  std::vector<std::function<void(const MachineSample&)>> prepared;
-  std::vector<std::pair<std::int64_t, std::int64_t>> asked;
-  std::vector<std::string> dismissed;
-
- private:
-  std::string name_ = "f0";
 };
 
 class LinkFixture : public ActorFixture {

@@ -41,6 +41,10 @@ TEST_CASE("sources that cannot be meant are refused with their key") {
              Contains("expected one of data.train and [[data.sources]], got both"));
   CHECK_THAT(errors("[{ path = 'a.json', weight = 1 }, { path = 'b.json' }]"),
              Contains("expected a weight of every source or of none, got 1 of 2"));
+  CHECK_THAT(errors("[{ path = 'a.json', weight = 1 }, { path = 'b.json', weight = 0 }]"),
+             Contains("data.sources.1.weight: ") && !Contains("a weight of every source"));
+  CHECK_THAT(errors("[{ path = 'a.json', weight = 1e308 }, { path = 'b.json', weight = 1e308 }]"),
+             Contains("data.sources: expected weights with a finite sum"));
   CHECK_THAT(ErrorsOf({"data.train=a.csv"}), Contains("data.train: "));
   CHECK_THAT(ErrorsOf({"data.format=webdataset"}), Contains("data.format: "));
   CHECK_THAT(errors("[{ path = 'a.tar', format = 'llava' }]"), Contains("data.sources.0.format: "));

@@ -116,7 +116,9 @@ TEST_CASE("a broken row is named with its place, its id and what is wrong", "[da
   const std::string forms =
       "expected one of \"conversations\", \"messages\" and \"caption\", found ";
   CHECK(RowError("{}") == "row 0: " + forms + "none");
-  CHECK(RowError(R"({"id": null})") == "row 0: id: expected a string, got null");
+  const std::string expected = "row 0: id: expected a string or a whole number of 64 bits, got ";
+  CHECK(RowError(R"({"id": null})") == expected + "null");
+  CHECK(RowError(R"({"id": 123456789012345678901234567890})").starts_with(expected));
   CHECK(RowError(R"({"id": "x"})") == "row 0 (id \"x\"): " + forms + "none");
   CHECK(RowError(R"({"id": "x", "caption": "a", "messages": []})") ==
         "row 0 (id \"x\"): " + forms + "several");

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <filesystem>
 #include <fstream>
+#include <sys/stat.h>
 #include <thread>
 
 #include <catch2/catch.hpp>
@@ -110,6 +111,61 @@ TEST_CASE("an index that is damaged or gone is made again, also in use", "[data]
   fs::remove_all(set.terms.cache);
   fs::create_directory(set.terms.cache);
   CHECK(unread.Read(35).row.id == "r302");
+}
+
+TEST_CASE("a damaged record of an index is refused, and the others are used", "[data]") {
+  SetFolder set;
+  set.Open(set.Pattern());
+  constexpr std::int64_t kHeader = 256;
+  constexpr std::int64_t kRecord = 36;  // there is one encoder
+  for (const auto& path : fs::directory_iterator(set.terms.cache)) {
+    std::fstream file(path.path(), std::ios::in | std::ios::out);
+    file.seekp(kHeader + 3 * kRecord + 4).put('x');  // in the offset of row 3
+    std::string record(kRecord, ' ');
+    file.seekg(kHeader + 5 * kRecord).read(record.data(), kRecord);
+    file.seekp(kHeader + 6 * kRecord).write(record.data(), kRecord);  // whole, but of row 5
+  }
+  const RowSet rows = set.Open(set.Pattern());
+  CHECK(set.built == 0);
+  for (const std::int64_t row : {3, 6}) {
+    const std::string error = set.folder / "s1.jsonl" + ": row " + std::to_string(row) +
+                              ": index: the record of row " + std::to_string(row) +
+                              " is damaged; `touch` the file to index it again";
+    CHECK_THROWS_WITH(rows.Read(10 + row), error);
+    CHECK_THROWS_WITH(rows.FactsOf(10 + row), error);
+  }
+  CHECK(rows.Read(14).row.id == "r104");
+  CHECK(rows.Read(15).row.id == "r105");
+}
+
+TEST_CASE("what is no file in the place of an index is replaced", "[data]") {
+  SetFolder set;
+  set.Open(set.folder / "s1.jsonl");
+  const fs::path index = *fs::directory_iterator(set.terms.cache);
+  fs::remove(index);
+  REQUIRE(mkfifo(index.c_str(), 0600) == 0);
+  CHECK(set.Open(set.folder / "s1.jsonl").num_rows() == 11);
+  CHECK(set.built == 11);
+  CHECK(fs::is_regular_file(index));
+}
+
+TEST_CASE("only the user's own home can be written with ~", "[data]") {
+  CHECK_THROWS_WITH(IndexCache("~root/x", 1),
+                    "~root/x: expected a folder (data.cache); only ~/ stands for a home");
+}
+
+TEST_CASE("a compressed list is refused by name", "[data]") {
+  const ScratchFolder folder;
+  for (const char* first : {"\x1f\x8b", "\x28\xb5\x2f\xfd",
+                            "\xfd"
+                            "7zXZ",
+                            "BZh9"}) {
+    folder.Write("rows.json.gz", first);
+    const auto scan = [&] {
+      FormatOfFile("rows.json.gz").ScanAfter(folder / "rows.json.gz", {}, [](const RowSpan&) {});
+    };
+    CHECK_THROWS_WITH(scan(), "not a list; compressed ones must be unpacked first");
+  }
 }
 
 TEST_CASE("the oldest indexes make room", "[data]") {
@@ -245,8 +301,8 @@ TEST_CASE("a row whose bytes have changed is refused", "[data]") {
   CHECK_THROWS_WITH(
       rows.Read(10),
       set.folder / "s1.jsonl" +
-          ":1: row 0: its bytes are not those that were indexed: the file has changed in place, or "
-          "its index is damaged; restore the file, or `touch` it to index it again");
+          ":1: row 0: its bytes are not those that were indexed: the file has changed in place; "
+          "restore it, or `touch` it to index it again");
   CHECK(rows.Read(11).row.id == "r101");
 }
 

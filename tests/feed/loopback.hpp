@@ -72,6 +72,17 @@ class Lines {
     const std::lock_guard lock(mutex_);
     return all_;
   }
+  /// Waits for a line with `words`, at most 10 s.
+  void Await(const std::string& words) {
+    for (int i = 0; i < 1000 && all().find(words) == std::string::npos; ++i) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    }
+    CHECK_THAT(all(), Catch::Contains(words));
+  }
+  void Clear() {
+    const std::lock_guard lock(mutex_);
+    all_.clear();
+  }
 
  private:
   std::mutex mutex_;
