@@ -76,21 +76,26 @@ void VisitMachineTickets(DispatcherState& s, const Visit& visit) {
   }
 }
 
-/// Notes the machines that are late, and the tickets that they have. Returns when the next one will be late.
+/// Notes the tickets with which machines are late, and the machines that have not answered since. These are late
+/// with all their tickets. Returns when to look again.
 std::optional<std::int64_t> NoteLate(DispatcherState& s) {
   const std::int64_t late_after_ns = LateAfterNs(s);
   const std::int64_t now_ns = NowNs();
+  const auto is_overdue = [&](const Order& order, std::size_t ticket) {
+    return order.samples[ticket].given.begin()->second + late_after_ns <= now_ns;
+  };
   std::optional<std::int64_t> next_ns;
   VisitMachineTickets(s, [&](const Order& order, std::size_t ticket, Worker& worker) {
-    const std::int64_t late_ns = order.samples[ticket].given.begin()->second + late_after_ns;
-    if (late_ns <= now_ns) {
-      SetLate(true, worker);
-    } else if (!worker.is_late) {
-      next_ns = std::min(next_ns.value_or(late_ns), late_ns);
-    }
+    const std::int64_t given_ns = order.samples[ticket].given.begin()->second;
+    const std::int64_t silent_ns = std::max(given_ns, worker.answered_ns);
+    if (silent_ns + late_after_ns <= now_ns) SetLate(true, worker);
+    if (worker.is_late) return;
+    const std::int64_t since_ns = is_overdue(order, ticket) ? silent_ns : given_ns;
+    next_ns = std::min(next_ns.value_or(since_ns + late_after_ns), since_ns + late_after_ns);
   });
-  VisitMachineTickets(s, [](Order& order, std::size_t ticket, const Worker& worker) {
-    if (worker.is_late && std::ranges::count(order.late, ticket) == 0) order.late.push_back(ticket);
+  VisitMachineTickets(s, [&](Order& order, std::size_t ticket, const Worker& worker) {
+    if (!worker.is_late && !is_overdue(order, ticket)) return;
+    if (std::ranges::count(order.late, ticket) == 0) order.late.push_back(ticket);
   });
   return next_ns;
 }
@@ -140,8 +145,8 @@ class Outcome {
 
   void Prepared(const SamplePrepared& prepared) const {
     const Worker& worker = Free();
+    if (worker.machine) NoteTime();
     if (Wanted* const sample = Waiting()) {
-      if (worker.machine) NoteTime(sample->given.at(worker_));
       sample->given.erase(worker_);
       if (prepared.may_use) {
         KeepSample(worker.where, prepared, *sample, order());
@@ -172,6 +177,7 @@ class Outcome {
   Worker& Free() const {
     Worker& worker = state().workers.at(worker_);
     ++worker.free;
+    worker.answered_ns = NowNs();
     SetLate(false, worker);
     return worker;
   }
@@ -208,9 +214,11 @@ class Outcome {
     }
     Pump(self_);
   }
-  void NoteTime(std::int64_t since_ns) const {
+  /// A machine that was stopped must not make the others' samples wait for longer than the most patience.
+  void NoteTime() const {
     double& mean = state().mean_ns;
-    const auto ns = static_cast<double>(NowNs() - since_ns);
+    const auto most = kMostPatience * static_cast<double>(state().config.patience.count());
+    const double ns = std::min(static_cast<double>(NowNs() - since_ns_), most);
     mean = mean == 0 ? ns : (1 - kNewest) * mean + kNewest * ns;
   }
 
@@ -218,6 +226,7 @@ class Outcome {
   int worker_;
   OrderKey key_;
   std::size_t ticket_;
+  std::int64_t since_ns_ = NowNs();
 };
 
 void Give(DispatcherPointer self, int number, const OrderKey& key, Order& order,
@@ -244,7 +253,8 @@ bool GiveOne(DispatcherPointer self, int number) {
   return false;
 }
 
-/// Returns the worker with most free places of those that are machines, or are not; -1 if all are busy or late.
+/// Returns the number of the machine, or of the thread of the process, with most free places; -1 if all are busy or
+/// late.
 int Freest(const DispatcherState& s, bool is_machine) {
   int freest = -1;
   int most = 0;
@@ -257,7 +267,7 @@ int Freest(const DispatcherState& s, bool is_machine) {
   return freest;
 }
 
-/// Gives tickets to workers that are free, to machines first.
+/// Gives tickets to free workers, to machines first. Only Pump calls it.
 void GiveAll(DispatcherPointer self) {
   const DispatcherState& s = self->state;
   for (const bool is_machine : {true, false}) {
@@ -267,13 +277,13 @@ void GiveAll(DispatcherPointer self) {
   }
 }
 
-/// The only place that gives tickets.
+/// Gives tickets to free workers and notes late machines. Called after each change.
 void Pump(DispatcherPointer self) {
   DispatcherState& s = self->state;
   GiveAll(self);
-  const bool any = std::ranges::any_of(
+  const bool any_machine = std::ranges::any_of(
       s.workers, [](const auto& entry) { return entry.second.machine != nullptr; });
-  if (!any || s.looks) return;
+  if (!any_machine || s.looks) return;
   const auto next_ns = NoteLate(s);
   GiveAll(self);  // what is late
   if (next_ns) {

@@ -49,7 +49,8 @@ struct DispatcherState {
     std::string where;                               ///< the process or the machine
     int free = 1;                                    ///< samples that it may be given now
     std::shared_ptr<FeedMachine> machine = nullptr;  ///< unless it is a thread of the process
-    bool is_late = false;                            ///< a machine
+    bool is_late = false;          ///< only of a machine: it gets no tickets until it answers
+    std::int64_t answered_ns = 0;  ///< when it answered last
   };
   /// Orders are served in this order.
   struct OrderKey {

@@ -66,8 +66,8 @@ bool IsAsHere(const InputSource& source, const SampleTicket& ticket, const Buffe
       std::memcmp(here->data(), sample.data(), sample.num_bytes()) == 0) {
     return true;
   }
-  throw std::runtime_error("its sample of " + source.NameOf(ticket) +
-                           " differs from the one prepared here: compare its copy of the files");
+  throw std::runtime_error("its sample differs from the one prepared here (" +
+                           source.NameOf(ticket) + "): compare its copy of the files");
 }
 
 void OnPrepared(LinkPointer self, const MachinePrepared& prepared) {

@@ -41,9 +41,10 @@ static IndexPrinter IndexLines() {
        next_wait = Clock::now()](const std::string& files, const IndexProgress& progress) mutable {
         const Clock::time_point now = Clock::now();
         if (!progress.waits_for.empty()) {
-          if (now < next_wait) return;  // there may be thousands of files
+          if (now < next_wait) return;  // there may be a wait for each of thousands of files
           next_wait = now + std::chrono::seconds(1);
-          std::cerr << progress.waits_for + ": another job indexes it; waiting for that\n"
+          std::cerr << "waiting for another job that indexes the same files, such as " +
+                           progress.waits_for + "\n"
                     << std::flush;
           return;
         }

@@ -1,4 +1,4 @@
-// The end of a program: its exit code.
+// Runs the body of a program and turns an exception into exit code 1.
 #pragma once
 
 #include <cstdio>

@@ -109,7 +109,7 @@ Block MeasureRows(const RowFile& file, const SampleFormat& format, FileDepth dep
                   std::int64_t begin, std::int64_t end, RowIndex& index) {
   Block block;
   for (std::int64_t row = begin; row < end; ++row) {
-    RowFacts facts{.span = index.Get(row).span, .lengths = {}};
+    RowFacts facts{.span = index.SpanOf(row), .lengths = {}};
     try {
       Measure(file, row, format, depth, facts, block);
     } catch (const FaultError& error) {
@@ -169,7 +169,7 @@ class OrderedBlocks {
 /// Appends the rows that the index lacks.
 void FindRows(const std::string& path, RowIndex& index, Keeper& keeper) {
   std::optional<RowSpan> last;
-  if (index.num_rows() > 0) last = index.Get(index.num_rows() - 1).span;
+  if (index.num_rows() > 0) last = index.SpanOf(index.num_rows() - 1);
   FormatOfFile(path).ScanAfter(path, last, [&](const RowSpan& span) {
     index.Append(span);
     constexpr std::int64_t kSeldom = 4096;
@@ -180,7 +180,7 @@ void FindRows(const std::string& path, RowIndex& index, Keeper& keeper) {
 
 /// Returns whether a scan can begin after the last row. A larger row may be longer than its record says.
 bool CanGoOn(const RowIndex& index) {
-  return index.num_rows() > 0 && index.Get(index.num_rows() - 1).span.size <= kMaxRowBytes;
+  return index.num_rows() > 0 && index.SpanOf(index.num_rows() - 1).size <= kMaxRowBytes;
 }
 
 /// Finds the rows of a file. Returns why the scan stopped early; "" if it reached the end of the file.

@@ -13,8 +13,8 @@
 namespace troupe {
 namespace {
 
-/// Part of every key. Change it when the same bytes give other samples.
-constexpr const char* kIndexVersion = "2";
+/// Part of every key. Change it when the same bytes give other samples or records.
+constexpr const char* kIndexVersion = "3";
 constexpr std::size_t kKeyDigits = 32;
 constexpr std::size_t kSetDigits = 16;
 /// An index in memory takes a descriptor for as long as the job runs.

@@ -323,13 +323,13 @@ void FeedPort::Forward(Visitor& visitor) {
   if (!visitor.machine || visitor.over) return;
   if (const auto why = visitor.machine->dismissal()) return Dismiss(visitor, {*why});
   for (const FeedOrder& order : visitor.machine->TakeOrders()) visitor.channel.Send(order);
-  if (!options_.leads) return;
   const bool is_late = visitor.machine->is_late();
   if (std::exchange(visitor.was_late, is_late) != is_late) {
     Say("feed machine " + visitor.name +
-        (is_late ? " is late with a sample; it gets no others until it answers"
+        (is_late ? " is late with its samples; it gets no others until it answers"
                  : " answers again"));
   }
+  if (!options_.leads) return;
   const std::lock_guard lock(mutex_);
   if (std::exchange(visitor.told, num_lists_) != num_lists_) {
     visitor.channel.Send(FeedPlaces{places_});

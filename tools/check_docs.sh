@@ -117,5 +117,5 @@ for doc in "${files[@]}"; do
   (cd "$copy" && PATH=$build:$PATH doc=$doc output=$scratch/output report=$scratch/report \
     bash "$scratch/script.sh" 3>&1) || failed=1
 done
-[ ! -s "$scratch/report" ] || { echo "what failed, again:"; cat "$scratch/report"; }
+[ ! -s "$scratch/report" ] || { echo "failures:"; cat "$scratch/report"; }
 exit $failed

@@ -29,8 +29,8 @@ constexpr const char* kBuilding = ".building";
 std::string WithHome(const std::string& folder) {
   if (!folder.starts_with("~")) return folder;
   if (folder != "~" && !folder.starts_with("~/")) {
-    throw std::runtime_error(folder +
-                             ": expected a folder (data.cache); only ~/ stands for a home");
+    throw std::runtime_error(
+        folder + ": ~USER is not supported; state a path, or one below ~/ (data.cache)");
   }
   const char* const home = std::getenv("HOME");
   if (home == nullptr || *home == '\0')
@@ -131,7 +131,10 @@ std::shared_ptr<const RowIndex> IndexCache::Get(
   const std::string path = PathOf(key);
   const ino_t seen = InodeOf(path);
   auto index = Find(key, num_encoders);
-  if (index != nullptr && (!is_final || is_final(*index))) return index;
+  try {
+    if (index != nullptr && (!is_final || is_final(*index))) return index;
+  } catch (const IndexError&) {  // damaged: it is made anew
+  }
   const LockedFile file(path + kBuilding, waits);
   if (InodeOf(path) != seen) {  // another has built it meanwhile
     index = Find(key, num_encoders);

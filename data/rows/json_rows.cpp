@@ -153,7 +153,7 @@ class JsonListFormat final : public RowFormat {
         "\x1f\x28\xfd"
         "B";  // gzip, zstd, xz, bzip2
     if (!last && kCompressed.find(static_cast<char>(stream.peek())) != std::string_view::npos) {
-      throw std::runtime_error("not a list; compressed ones must be unpacked first");
+      throw std::runtime_error("expected a JSON list, got a compressed file; unpack it first");
     }
     if (last) {
       stream.seekg(last->offset);

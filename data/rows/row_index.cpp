@@ -170,7 +170,7 @@ RowIndex::RowIndex(const std::string& path, std::size_t num_encoders)
   struct stat status = {};
   try {
     if (fstat(file_, &status) != 0) Fail("cannot be read");
-    if (!S_ISREG(status.st_mode)) throw IndexError("index: not a file");
+    if (!S_ISREG(status.st_mode)) throw IndexError("index: not a regular file");
     Read(0, std::as_writable_bytes(std::span(&header, 1)));
     const std::int64_t rows = header.sums.rows;
     if (header.magic != kMagic || header.num_encoders != static_cast<std::int64_t>(num_encoders) ||
@@ -237,7 +237,7 @@ RowFacts RowIndex::Get(std::int64_t row) const {
   Record record;
   std::memcpy(&record, bytes.data(), sizeof record);
   if (record.flags != SealedFlags(row, bytes)) {
-    throw IndexError("index: the record of row " + std::to_string(row) + " is damaged");
+    throw IndexError("index: its record is damaged");
   }
   RowFacts facts{.span = {record.offset, record.size, record.line},
                  .sum = record.sum,
@@ -252,6 +252,12 @@ RowFacts RowIndex::Get(std::int64_t row) const {
     facts.lengths.push_back(length);
   }
   return facts;
+}
+
+RowSpan RowIndex::SpanOf(std::int64_t row) const {
+  Record record;
+  Read(OffsetOf(row), std::as_writable_bytes(std::span(&record, 1)));
+  return {record.offset, record.size, record.line};
 }
 
 void RowIndex::WriteHeader(std::span<const std::byte> header) const {
@@ -299,8 +305,12 @@ void RowIndex::Finish(const RowSums& sums) {
 
 std::string RowIndex::DigestOfRecords(std::int64_t rows, std::size_t of_each) const {
   Sha256 digest;
-  ForRecords(0, rows,
-             [&](std::span<const std::byte> record) { digest.Update(record.first(of_each)); });
+  std::vector<std::byte> bytes(record_size());
+  ForRecords(0, rows, [&](std::span<const std::byte> record) {
+    std::ranges::copy(record, bytes.begin());
+    std::fill_n(bytes.begin() + offsetof(Record, flags) + 1, 3, std::byte{});
+    digest.Update(std::span(bytes).first(of_each));
+  });
   return digest.Hex();
 }
 

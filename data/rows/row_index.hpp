@@ -3,8 +3,8 @@
 // a partial index. The next job continues it.
 //
 //   header   256 bytes: number of encoders, sums, digests; in a partial index: the rows found and measured
-//   records  one per row: offset 8, size 4, line 4, CRC-32 4, tokens 4, labels 4, flags 1 bytes, a checksum
-//            of the record and its number 3 bytes, then 4 bytes per encoder, the total length of its items;
+//   records  one per row: offset 8, size 4, line 4, CRC-32 4, tokens 4, labels 4, flags 1 byte, a checksum
+//            of the record and its row number 3 bytes, then 4 bytes per encoder, the total length of its items;
 //            little endian
 #pragma once
 
@@ -96,6 +96,9 @@ class RowIndex {
   const std::string& facts_digest() const { return facts_digest_; }
   /// Throws if the row's record is damaged.
   RowFacts Get(std::int64_t row) const;
+  /// Returns the place alone. Does not check the record: the places of a partial index were checked when it was
+  /// opened, and a job that was killed may have written half of the other facts.
+  RowSpan SpanOf(std::int64_t row) const;
 
  private:
   std::size_t record_size() const { return 32 + 4 * num_encoders_; }
@@ -119,7 +122,7 @@ class RowIndex {
   void WriteHeader(std::span<const std::byte> header) const;
   void Write(std::int64_t offset, std::span<const std::byte> bytes) const;
   void Read(std::int64_t offset, std::span<std::byte> bytes) const;
-  /// Of the first `of_each` bytes of each of the first records.
+  /// Of the first `of_each` bytes of each of the first records, without their checksums.
   std::string DigestOfRecords(std::int64_t rows, std::size_t of_each) const;
 
   int file_ = -1;

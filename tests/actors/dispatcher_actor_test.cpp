@@ -349,6 +349,42 @@ TEST_CASE_METHOD(DispatcherFixture, "a late machine gets no samples until it ans
   CHECK(GivenTo(f0) == Rows{1, 2, 3, 5});
 }
 
+TEST_CASE_METHOD(DispatcherFixture, "a machine that answers is not late with the rest at once",
+                 "[actors][dispatcher]") {
+  config.patience = std::chrono::milliseconds(100);
+  Open(1);
+  const std::size_t f0 = Join("f0", 4);
+  Order(0, 0, {1, 2, 3});
+  std::this_thread::sleep_for(config.patience);
+  Send(dispatcher, LookForLate{});
+  CHECK(GivenTo(0) == Rows{1});
+  Prepare(f0);
+  Order(0, 1, {4});
+  CHECK(machines[0]->late == std::vector<bool>{true, false});
+  CHECK(GivenTo(f0) == Rows{1, 2, 3, 4});
+  Prepare(0);  // rows 2 and 3 are overdue, whatever the machine does
+  Prepare(0);
+  CHECK(GivenTo(0) == Rows{1, 2, 3});
+}
+
+TEST_CASE_METHOD(DispatcherFixture, "answers that come too late make the job more patient",
+                 "[actors][dispatcher]") {
+  config.patience = std::chrono::milliseconds(50);
+  Open(1);
+  const std::size_t f0 = Join("f0", 1);
+  Order(0, 0, {1});
+  std::this_thread::sleep_for(3 * config.patience);
+  Send(dispatcher, LookForLate{});
+  Prepare(0);
+  Prepare(f0);  // after 150 ms: from now on a machine is late after 500 ms
+  Order(0, 1, {2});
+  CHECK(GivenTo(f0) == Rows{1, 2});
+  std::this_thread::sleep_for(config.patience);
+  Send(dispatcher, LookForLate{});
+  CHECK(GivenTo(0) == Rows{1});
+  CHECK(machines[0]->late == std::vector<bool>{true, false});
+}
+
 TEST_CASE_METHOD(DispatcherFixture, "a late machine that is lost leaves its sample to the other",
                  "[actors][dispatcher]") {
   config.patience = std::chrono::milliseconds(20);

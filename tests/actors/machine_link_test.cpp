@@ -126,8 +126,8 @@ TEST_CASE_METHOD(LinkFixture, "a link compares the first sample of a machine wit
     Prepare(0, 1, 8);
     CHECK(asked->errors.size() == 1);
     CHECK(machine->dismissed ==
-          std::vector<std::string>{"its sample of row 1 differs from the one prepared here: "
-                                   "compare its copy of the files"});
+          std::vector<std::string>{"its sample differs from the one prepared here (row 1): compare "
+                                   "its copy of the files"});
   }
   SECTION("one with files that are bad here is left to a worker, and the next is compared") {
     std::size_t number = 0;

@@ -132,7 +132,8 @@ TEST_CASE_METHOD(FeedRuns, "a machine with other images of the same sizes is not
   slow.push_back("run.steps=300");
   const Outcome run = TrainWith(slow, {"--key-file", *this / "run.key"});
   CHECK(run.exit_code == 0);
-  CHECK_THAT(run.err + run.out, Contains("is not used: its sample of row"));
+  CHECK_THAT(run.err + run.out,
+             Contains("is not used: its sample differs from the one prepared here ("));
   const Outcome outcome = machine.get();
   CHECK(outcome.exit_code == 4);
   CHECK_THAT(outcome.err, Contains("compare its copy of the files"));

@@ -123,14 +123,14 @@ TEST_CASE("a damaged record of an index is refused, and the others are used", "[
     file.seekp(kHeader + 3 * kRecord + 4).put('x');  // in the offset of row 3
     std::string record(kRecord, ' ');
     file.seekg(kHeader + 5 * kRecord).read(record.data(), kRecord);
-    file.seekp(kHeader + 6 * kRecord).write(record.data(), kRecord);  // whole, but of row 5
+    file.seekp(kHeader + 6 * kRecord)
+        .write(record.data(), kRecord);  // a sound record, but of row 5
   }
   const RowSet rows = set.Open(set.Pattern());
   CHECK(set.built == 0);
   for (const std::int64_t row : {3, 6}) {
     const std::string error = set.folder / "s1.jsonl" + ": row " + std::to_string(row) +
-                              ": index: the record of row " + std::to_string(row) +
-                              " is damaged; `touch` the file to index it again";
+                              ": index: its record is damaged; `touch` the file to index it again";
     CHECK_THROWS_WITH(rows.Read(10 + row), error);
     CHECK_THROWS_WITH(rows.FactsOf(10 + row), error);
   }
@@ -138,7 +138,22 @@ TEST_CASE("a damaged record of an index is refused, and the others are used", "[
   CHECK(rows.Read(15).row.id == "r105");
 }
 
-TEST_CASE("what is no file in the place of an index is replaced", "[data]") {
+TEST_CASE("an index with a damaged record is made again if the rows with faults are read",
+          "[data]") {
+  SetFolder set;
+  set.folder.Write("s1.jsonl", "{\"caption\": 7}\n" + Lines(100, 11));
+  set.Open(set.folder / "s1.jsonl");
+  const std::vector<std::string> faults = set.faults;
+  REQUIRE(faults.size() == 1);
+  std::fstream(fs::directory_iterator(set.terms.cache)->path(), std::ios::in | std::ios::out)
+      .seekp(256 + 4)
+      .put('x');
+  CHECK(set.Open(set.folder / "s1.jsonl").Read(3).row.id == "r102");
+  CHECK(set.built == 12);
+  CHECK(set.faults == faults);
+}
+
+TEST_CASE("a FIFO in the place of an index is replaced", "[data]") {
   SetFolder set;
   set.Open(set.folder / "s1.jsonl");
   const fs::path index = *fs::directory_iterator(set.terms.cache);
@@ -149,12 +164,12 @@ TEST_CASE("what is no file in the place of an index is replaced", "[data]") {
   CHECK(fs::is_regular_file(index));
 }
 
-TEST_CASE("only the user's own home can be written with ~", "[data]") {
+TEST_CASE("~USER is refused in data.cache", "[data]") {
   CHECK_THROWS_WITH(IndexCache("~root/x", 1),
-                    "~root/x: expected a folder (data.cache); only ~/ stands for a home");
+                    "~root/x: ~USER is not supported; state a path, or one below ~/ (data.cache)");
 }
 
-TEST_CASE("a compressed list is refused by name", "[data]") {
+TEST_CASE("the error of a compressed list asks to unpack it", "[data]") {
   const ScratchFolder folder;
   for (const char* first : {"\x1f\x8b", "\x28\xb5\x2f\xfd",
                             "\xfd"
@@ -164,7 +179,7 @@ TEST_CASE("a compressed list is refused by name", "[data]") {
     const auto scan = [&] {
       FormatOfFile("rows.json.gz").ScanAfter(folder / "rows.json.gz", {}, [](const RowSpan&) {});
     };
-    CHECK_THROWS_WITH(scan(), "not a list; compressed ones must be unpacked first");
+    CHECK_THROWS_WITH(scan(), "expected a JSON list, got a compressed file; unpack it first");
   }
 }
 

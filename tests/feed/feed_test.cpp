@@ -214,13 +214,13 @@ TEST_CASE_METHOD(PortFixture, "the process can dismiss a machine", "[feed]") {
   taker.Ask(0, {});
 }
 
-TEST_CASE_METHOD(PortFixture, "the job says when a machine is late and when it answers again",
+TEST_CASE_METHOD(PortFixture, "the job reports a late machine, and that it answers again",
                  "[feed]") {
   auto machine = StartMachine(MachineOptions(port.address(), "f0", lines));
   const auto one = taker.Use(0);
   for (const bool is_late : {true, false, true}) {
     one->SetLate(is_late);
-    lines.Await(is_late ? "feed machine f0 is late with a sample" : "f0 answers again");
+    lines.Await(is_late ? "feed machine f0 is late with its samples" : "f0 answers again");
     lines.Clear();
   }
   port.End(DoneProblem());
