@@ -326,7 +326,7 @@ TEST_CASE_METHOD(DispatcherFixture, "a sample of a late machine is prepared by a
 
 TEST_CASE_METHOD(DispatcherFixture, "a late machine gets no samples until it answers",
                  "[actors][dispatcher]") {
-  config.patience = std::chrono::milliseconds(20);
+  config.patience = std::chrono::milliseconds(100);
   Open(1);
   const std::size_t f0 = Join("f0", 4);
   const Outcome first = Order(0, 0, {1, 2});
