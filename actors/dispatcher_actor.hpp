@@ -11,8 +11,8 @@
 //   again t   when its worker is gone; when a machine may not decide about it, or is late, to a worker of the
 //             process; of a late one the first answer counts
 //
-// A machine that is late with one sample is late with all that it has, and gets no others until it answers. So
-// machines only help: the workers of the process alone are enough. And prepared samples take at most
+// A machine that is late with a sample and answers nothing meanwhile is late with all that it has. It gets no
+// others until it answers. So machines only help: the workers of the process alone are enough. And prepared samples take at most
 // `most_bytes` and the next unit of each feed. A sample depends on its ticket alone: any worker may prepare it.
 #pragma once
 

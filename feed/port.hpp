@@ -55,7 +55,7 @@ class FeedPort : public FeedMachines {
     std::shared_ptr<Machine> machine = nullptr;  ///< once it fits
     bool over = false;                           ///< it has got its last message
     bool was_late = false;                       ///< when it was last looked at
-    int told = 0;  ///< which list of places it has: num_lists_ when it was sent
+    int told = 0;  ///< the number of the last list of places that it was sent
   };
 
   void Run();

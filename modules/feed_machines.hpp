@@ -31,7 +31,7 @@ class FeedMachine {
   /// Asks for a sample, of which `prepared` is called. Machines prepare the earliest microbatches first.
   virtual void Ask(std::int64_t microbatch, const SampleTicket& ticket,
                    std::function<void(const MachineSample&)> prepared) = 0;
-  /// Reports that it is late and gets no samples for now, or that it has answered again.
+  /// Reports that it is late, so it gets no samples until it answers; or that it has answered.
   virtual void SetLate(bool is_late) = 0;
   /// Ends its connection and tells it why.
   virtual void Dismiss(const std::string& why) = 0;
